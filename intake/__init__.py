@@ -1,0 +1,1 @@
+"""Node conditions in, admitted incidents out."""

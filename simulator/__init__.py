@@ -1,0 +1,1 @@
+"""A fleet that breaks on purpose: API server, kubelets, hardware; one seed."""

@@ -1,0 +1,1 @@
+"""Composition root: settings, adapters, registration, roles, graceful stop. Nothing imports it."""

@@ -1,0 +1,1 @@
+"""Time and order only: decisions live in `policies`, effects in `activities`."""
