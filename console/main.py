@@ -1,6 +1,58 @@
-"""Entry point of the `gpumend` command; each subcommand lives in a module of its own."""
+"""Entry point of the `gpumend` command.
+
+A subcommand is a module with `configure(parser)` and `run(arguments) -> exit status`. It is
+imported only when it is asked for: the node agent must stay small, so `gpumend probe` may not
+pay for Temporal, Kubernetes and pydantic.
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+
+from console import exits
+
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "read-log": ("console.read_log", "read a kernel log: a reading a line"),
+    "probe": ("console.probe", "run the node agent, or its checks once"),
+    "node-step": ("console.node_step", "run one step on this node, as a pinned Pod does"),
+    "policy": ("console.policy", "check, explain or describe a policy file"),
+    "watcher": ("console.watcher", "run the watcher: node conditions in, incidents out"),
+    "worker": ("console.worker", "run the Temporal worker"),
+    "demo": ("console.demo", "a small fleet that breaks and is repaired"),
+    "bench": ("console.bench", "benchmarks, as ratios against a floor of the same run"),
+}
 
 
-def main() -> int:
-    """Run the command line and return its exit status."""
-    return 2
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status (see `console.exits`)."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    chosen = arguments[0] if arguments else ""
+    if chosen not in COMMANDS:
+        return _overview(arguments)
+    parser = argparse.ArgumentParser(prog=f"gpumend {chosen}", description=COMMANDS[chosen][1])
+    command = _load(chosen)
+    command.configure(parser)
+    status: int = command.run(parser.parse_args(arguments[1:]))
+    return status
+
+
+def _load(name: str) -> ModuleType:
+    return importlib.import_module(COMMANDS[name][0])
+
+
+def _overview(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="gpumend",
+        description="Durable remediation of sick GPU nodes on Kubernetes.",
+        epilog="\n".join(f"  {name:<10} {help}" for name, (_, help) in COMMANDS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="one of:")
+    parser.parse_args(arguments)
+    return exits.USAGE
+
+
+if __name__ == "__main__":
+    sys.exit(main())
