@@ -46,7 +46,7 @@ def _overview(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="gpumend",
         description="Durable remediation of sick GPU nodes on Kubernetes.",
-        epilog="\n".join(f"  {name:<10} {help}" for name, (_, help) in COMMANDS.items()),
+        epilog="\n".join(f"  {name:<10} {purpose}" for name, (_, purpose) in COMMANDS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="one of:")
