@@ -1,0 +1,18 @@
+"""Instants as text: RFC 3339 in UTC, the form of Kubernetes. Nothing here knows what time it is."""
+
+from datetime import UTC, datetime
+
+
+def format_instant(at: datetime) -> str:
+    """`2026-11-29T12:03:11Z`; microseconds only where there are any. Naive instants are refused."""
+    if at.tzinfo is None:
+        raise ValueError(f"an instant needs a time zone: {at!r}")
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def parse_instant(text: str) -> datetime:
+    """Read RFC 3339 with an offset or `Z`; raise ValueError for anything else."""
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None:
+        raise ValueError(f"an instant needs an offset or Z: {text!r}")
+    return at.astimezone(UTC)

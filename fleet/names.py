@@ -1,0 +1,29 @@
+"""Names that other programs see (keys on nodes, ids, queues). Renaming one is a migration."""
+
+DOMAIN = "gpumend.io"
+HOLD_TAINT = f"{DOMAIN}/hold"
+HOLD_EFFECT = "NoSchedule"
+MARK_ANNOTATION = f"{DOMAIN}/incident"
+PAUSE_ANNOTATION = f"{DOMAIN}/pause"
+MANAGED_LABEL = f"{DOMAIN}/managed"
+
+NAMESPACE = "gpumend"
+TASK_QUEUE = "gpumend"
+BUDGET_TASK_QUEUE = "gpumend-budget"
+INCIDENT_WORKFLOW = "node-remediation"
+BUDGET_WORKFLOW = "disruption-budget"
+
+
+def incident_workflow_id(cluster: str, node: str, machine: str) -> str:
+    """The id under which at most one incident of a machine is open."""
+    return f"node/{cluster}/{node}/{machine}"
+
+
+def budget_workflow_id(cluster: str) -> str:
+    """The id of the one disruption budget of a cluster."""
+    return f"budget/{cluster}"
+
+
+def agent_lease(node: str) -> str:
+    """The name of the Lease by which a node's agent says that it lives."""
+    return f"agent-{node}"

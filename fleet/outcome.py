@@ -1,0 +1,40 @@
+"""How an attempt to change the world ended. A cancelled drain is not a drained node."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from fleet.finding import Finding
+
+
+class OutcomeKind(StrEnum):
+    """What may be concluded.
+
+    SUCCEEDED: done and seen to be done. TRANSIENT: not done, may work later. PERMANENT: not done,
+    repeating will not help. AMBIGUOUS: may have happened; look (boot id, instance state) before
+    anything else. CANCELLED: stopped on purpose, or its premise was gone before it acted.
+    SUPERSEDED: this node is no longer the one that the incident is about.
+    """
+
+    SUCCEEDED = "succeeded"
+    TRANSIENT = "transient"
+    PERMANENT = "permanent"
+    AMBIGUOUS = "ambiguous"
+    CANCELLED = "cancelled"
+    SUPERSEDED = "superseded"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The typed end of one step.
+
+    `reason` is a stable code (`premise-gone`, `hold-removed`, `pdb-blocked`, `deadline`, ...),
+    `detail` one sentence for people. `boot_id` and `uid` are the node's as last seen, `findings`
+    what a verify found.
+    """
+
+    kind: OutcomeKind
+    reason: str = ""
+    detail: str = ""
+    boot_id: str = ""
+    uid: str = ""
+    findings: tuple[Finding, ...] = field(default=())

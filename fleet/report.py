@@ -1,0 +1,46 @@
+"""The Report: the complete set of faults on a node at one moment, not a change.
+
+Losing one, repeating one, or seeing two in the wrong order does no harm.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+from fleet.fault import Fault
+from fleet.node import NodeIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is wrong with a node, as seen at `observed` by the watcher's clock.
+
+    `unknown` names what could not be told (a condition type, a silent agent), each with its reason.
+    `boot_id` is the Node's own. An empty `faults` with an empty `unknown` is a clean node.
+    `witness` says whether our agent speaks for this boot at all: without it, absence of faults
+    proves nothing.
+    """
+
+    node: NodeIdentity
+    boot_id: str
+    faults: tuple[Fault, ...]
+    unknown: tuple[str, ...]
+    observed: datetime
+    witness: bool = True
+
+    @property
+    def clean(self) -> bool:
+        """Positively healthy: no fault, nothing unknown, and a witness that would know."""
+        return self.witness and not self.faults and not self.unknown
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal when nothing that matters changed: no counts, no times."""
+        lines = [
+            self.node.uid,
+            self.boot_id,
+            str(self.witness),
+            *sorted(f"{each.key} {each.code} {each.advice}" for each in self.faults),
+            *sorted(self.unknown),
+        ]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
