@@ -18,7 +18,7 @@ class StepRequest:
     """One step on one node.
 
     `operation` names this attempt in Pods, provider calls and the audit. `boot_id` is the boot that
-    the decision rested on, `faults` what justifies it; an activity whose own look disagrees refuses.
+    the decision rested on, `faults` what justifies it; an activity that sees otherwise refuses.
     `deadline` is absolute and only ever tightens. `checks` and `settle` are a verify's (which
     checks must pass, how long the node must have been quiet); `force` lets a drain evict, at its
     deadline, what policy or a person said may be forced.
