@@ -1,4 +1,4 @@
-"""Names of the checks that a verify can run on a node; the policy file lists them by these names."""
+"""The checks that a verify can run on a node, by the names that the policy file uses."""
 
 from enum import StrEnum
 
