@@ -1,4 +1,4 @@
-"""What ruff and the import contracts cannot see: sizes, names, and who may import the composition root."""
+"""What ruff and the import contracts cannot see: sizes, names, borders."""
 
 import ast
 import re
