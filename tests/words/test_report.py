@@ -61,7 +61,7 @@ def test_a_verdict_has_neither_truth_nor_order():
     with pytest.raises(TypeError, match="three values"):
         bool(Verdict.UNKNOWN)
     with pytest.raises(TypeError):
-        sorted([Verdict.OK, Verdict.UNKNOWN])
+        sorted([Verdict.OK, Verdict.UNKNOWN])  # type: ignore[type-var]
 
 
 def test_a_finding_names_a_fault_exactly_when_it_is_one():
