@@ -1,0 +1,22 @@
+# One image for every role: agent, watcher, worker and the Pods of node steps.
+FROM python:3.11-slim AS build
+RUN pip install --no-cache-dir uv
+WORKDIR /src
+COPY pyproject.toml uv.lock README.md LICENSE worker.py ./
+COPY activities activities
+COPY console console
+COPY fleet fleet
+COPY intake intake
+COPY policies policies
+COPY probes probes
+COPY simulator simulator
+COPY workflows workflows
+ENV UV_PROJECT_ENVIRONMENT=/opt/gpumend UV_COMPILE_BYTECODE=1
+RUN uv sync --locked --no-dev --extra engine --no-editable
+
+FROM python:3.11-slim
+# nsenter and chroot for steps that run the host's own tools
+RUN apt-get update && apt-get install -y --no-install-recommends util-linux && rm -rf /var/lib/apt/lists/*
+COPY --from=build /opt/gpumend /opt/gpumend
+ENV PATH=/opt/gpumend/bin:$PATH PYTHONUNBUFFERED=1
+ENTRYPOINT ["gpumend"]
