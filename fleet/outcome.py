@@ -1,9 +1,12 @@
 """How an attempt to change the world ended. A cancelled drain is not a drained node."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from fleet.finding import Finding
+from fleet.part import Part
+from fleet.step import Step
 
 
 class OutcomeKind(StrEnum):
@@ -24,12 +27,24 @@ class OutcomeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class PastAttempt:
+    """A repair that was tried on this machine, as later incidents remember it.
+
+    `parts` is what it was about; a reboot is about the whole machine whatever it says.
+    """
+
+    step: Step
+    at: datetime
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """The typed end of one step.
 
-    `reason` is a stable code (`premise-gone`, `hold-removed`, `pdb-blocked`, `deadline`, ...),
-    `detail` one sentence for people. `boot_id` and `uid` are the node's as last seen, `findings`
-    what a verify found.
+    `reason` is a code of `fleet.reason` where it decides something, `detail` one sentence for
+    people. `boot_id` and `uid` are the node's as last seen, `findings` what a verify found, `past`
+    what a recall read (only a SUCCEEDED recall has read everything).
     """
 
     kind: OutcomeKind
@@ -38,3 +53,4 @@ class Outcome:
     boot_id: str = ""
     uid: str = ""
     findings: tuple[Finding, ...] = field(default=())
+    past: tuple[PastAttempt, ...] = field(default=())

@@ -15,7 +15,7 @@ from fleet.part import Part, parse_part
 
 
 class Step(StrEnum):
-    """One rung of the ladder."""
+    """One rung of the ladder; `recall` (past attempts) and `give-back` (the lease) serve them."""
 
     HOLD = "hold"
     TOLERATE = "tolerate"
@@ -30,6 +30,8 @@ class Step(StrEnum):
     PROBATION = "probation"
     CLOSE = "close"
     HAND_OFF = "hand-off"
+    RECALL = "recall"
+    GIVE_BACK = "give-back"
 
 
 REPAIRS = (Step.END_JOB, Step.RESET_GPU, Step.REBOOT, Step.REPLACE)
