@@ -141,6 +141,11 @@ class FaultTerms(Terms):
         " happens that is not written down.",
         examples=[["reset-gpu", "reboot", "replace"]],
     )
+    may_recover: StrictBool = Field(
+        default=True,
+        description="Whether the incident may end as recovered when the evidence goes away before"
+        " any step. Default yes. No: only a person or a repair ends it.",
+    )
     verify: Verify = Field(default=Verify(), description="What proves that a step helped.")
     attempts: Attempts = Field(
         default=Attempts(), description="How often each step may be tried on one machine and part."

@@ -74,7 +74,7 @@ class ScopeLabels(Terms):
         description="Labels of a node that name its rack: what shares power and cooling.",
     )
     nvlink_domain: LabelKeys = Field(
-        default=("nvidia.com/gpu.clique",),
+        default=("nvidia.com/gpu.clique", "network.topology.nvidia.com/accelerator"),
         description="Labels of a node that name its NVLink domain: what shares one NVLink fabric.",
     )
     job: LabelKeys = Field(
