@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import (
     ConfigDict,
     Field,
+    PlainSerializer,
     PlainValidator,
     StrictBool,
     StrictInt,
@@ -33,6 +34,7 @@ def parse_repair(step: object) -> Step:
 Repair = Annotated[
     Step,
     PlainValidator(parse_repair),
+    PlainSerializer(str, return_type=str),
     WithJsonSchema({"type": "string", "enum": [each.value for each in REPAIRS]}),
 ]
 Tries = Annotated[StrictInt, Field(ge=1, le=20)]
