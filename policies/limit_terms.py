@@ -78,17 +78,3 @@ class Limits(Terms):
         description="After a person took hold and mark away: how long the node is left alone."
         " Default 1h.",
     )
-    boot_grace: Duration = Field(
-        default=parse_duration("10m"),
-        description="After a boot: how long unknown is expected and opens no breaker. Default 10m.",
-    )
-    agent_silent: Duration = Field(
-        default=parse_duration("6m"),
-        description="Age of the agent's Lease from which it counts as silent. Default 6m: three"
-        " missed renewals.",
-    )
-    pending_clean: Duration = Field(
-        default=parse_duration("5m"),
-        description="While nobody took up a hold: how long the node must have been clean before"
-        " the watcher takes it back. Default 5m.",
-    )

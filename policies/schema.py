@@ -66,6 +66,10 @@ class Policy(Terms):
         listed = self.faults.get(name)
         return listed or FaultTerms(hold=name not in NEVER_HELD_UNLISTED)
 
+    def urgency(self, name: FaultName) -> int:
+        """Which of two faults is looked after first: the lower number, seconds jobs may stay."""
+        return int(self.fault(name).tolerate.total_seconds())
+
     def approval(self, step: Step) -> Approval | None:
         """The approval that the step waits for, if any."""
         return next((each for each in self.approvals if each.step is step), None)

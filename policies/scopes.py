@@ -3,7 +3,7 @@ to which it belongs.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
@@ -92,19 +92,18 @@ class ScopeLabels(Terms):
     )
 
 
-def scopes_of(
-    labels: Mapping[str, str], known: ScopeLabels, cluster: str, more: tuple[str, ...] = ()
+def keys_of(
+    labels: Mapping[str, str], known: ScopeLabels, more: Iterable[str] = ()
 ) -> dict[str, str]:
     """The node's key in each scope that its labels name; `more` are scopes like `label:<key>`.
 
     A scope without a label is left out: unknown is not a scope of its own. `job` is never here,
     since it is the pods that name it.
     """
-    found = {CLUSTER: cluster}
-    named = {"pool": known.pool, "rack": known.rack, "nvlink-domain": known.nvlink_domain}
-    own = {each: (each.removeprefix(LABEL_PREFIX),) for each in more if each not in NAMED}
-    for scope, keys in (named | own).items():
-        key = next((labels[each] for each in keys if labels.get(each)), None)
-        if key is not None:
-            found[scope] = key
-    return found
+    candidates = {"pool": known.pool, "rack": known.rack, "nvlink-domain": known.nvlink_domain}
+    candidates |= {each: (each.removeprefix(LABEL_PREFIX),) for each in more}
+    found = {
+        scope: next((labels[each] for each in keys if labels.get(each)), "")
+        for scope, keys in candidates.items()
+    }
+    return {scope: key for scope, key in found.items() if key}
