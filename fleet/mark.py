@@ -22,7 +22,11 @@ class MarkState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """`id` names the incident; `undo` lists what we did to the node and must take back."""
+    """`id` names the incident; `undo` lists what we did to the node and must take back.
+
+    `offered` is what the node offered when it was taken up (`nvidia.com/gpu=8`): what comes back
+    with less is not repaired.
+    """
 
     id: str
     machine: str
@@ -30,6 +34,7 @@ class Mark:
     state: MarkState
     opened: datetime
     undo: tuple[str, ...] = ()
+    offered: tuple[str, ...] = ()
 
 
 UNDO_TAINT = "taint"
@@ -47,6 +52,7 @@ def format_mark(mark: Mark) -> str:
         "state": mark.state.value,
         "opened": format_instant(mark.opened),
         "undo": list(mark.undo),
+        **({"offered": list(mark.offered)} if mark.offered else {}),
     }
     return json.dumps(fields, separators=(",", ":"))
 
@@ -55,16 +61,21 @@ def parse_mark(text: str) -> Mark:
     """Read an annotation; raise ValueError if it is not one of ours."""
     try:
         fields: Mapping[str, object] = json.loads(text)
-        undo = fields.get("undo", [])
-        if not isinstance(undo, list):
-            raise ValueError("undo is not a list")
         return Mark(
             id=str(fields["id"]),
             machine=str(fields["machine"]),
             uid=str(fields["uid"]),
             state=MarkState(str(fields["state"])),
             opened=parse_instant(str(fields["opened"])),
-            undo=tuple(str(entry) for entry in undo),
+            undo=_texts(fields, "undo"),
+            offered=_texts(fields, "offered"),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise ValueError(f"not an incident mark: {text[:200]!r} ({problem})") from problem
+
+
+def _texts(fields: Mapping[str, object], name: str) -> tuple[str, ...]:
+    texts = fields.get(name, [])
+    if not isinstance(texts, list):
+        raise ValueError(f"{name} is not a list")
+    return tuple(str(text) for text in texts)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from fleet.fault import Fault
+from fleet.finding import Finding
 from fleet.node import NodeIdentity
 from fleet.part import Part
 from fleet.step import Step
@@ -19,9 +20,13 @@ class StepRequest:
 
     `operation` names this attempt in Pods, provider calls and the audit. `boot_id` is the boot that
     the decision rested on, `faults` what justifies it; an activity that sees otherwise refuses.
-    `deadline` is absolute and only ever tightens. `checks` and `settle` are a verify's (which
-    checks must pass, how long the node must have been quiet); `force` lets a drain evict, at its
-    deadline, what policy or a person said may be forced.
+    `evidence` is what the last verify on this very boot found: it outranks conditions that have
+    since turned healthy. `deadline` is absolute and only ever tightens. `checks` and `settle` are a
+    verify's (which checks must pass, how long the node must have been quiet). `makes_way_for` is
+    the step that a drain serves: a GPU reset waits for every Pod that may hold a GPU, a reboot does
+    not. `force` lets a drain evict what only policy or a person may allow and, at its deadline,
+    delete what is left with its own grace; it lets a release take the hold off a node that is not
+    seen to be well.
     """
 
     operation: str
@@ -35,3 +40,5 @@ class StepRequest:
     checks: tuple[str, ...] = ()
     settle: timedelta = field(default=timedelta(0))
     force: bool = False
+    makes_way_for: Step = Step.REBOOT
+    evidence: tuple[Finding, ...] = ()

@@ -1,0 +1,99 @@
+"""What a policy as a whole may not say although each part is right: one function a rule.
+
+As in `fault_rules`; here `needs` are paths, with `*` for any one step.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from fleet.step import Step
+from policies.durations import format_duration
+from policies.mistakes import Complaint
+from policies.schema import Policy
+from policies.scopes import JOB
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRule:
+    """A rule over the whole policy."""
+
+    check: Callable[[Policy], Iterator[Complaint]]
+    needs: tuple[str, ...] = ()
+
+
+def budget_scopes_are_unique(policy: Policy) -> Iterator[Complaint]:
+    """Two maxima for one scope: which is meant?"""
+    seen: set[str] = set()
+    for index, budget in enumerate(policy.budgets):
+        if budget.scope in seen:
+            what = f"there is a budget for {budget.scope} already"
+            yield Complaint(("budgets", index, "scope"), what, "keep the one that you mean")
+        seen.add(budget.scope)
+
+
+def the_breaker_counts_nodes(policy: Policy) -> Iterator[Complaint]:
+    """A job is not a set of nodes that stays the same while it is judged."""
+    if policy.breaker.scope == JOB:
+        what = "the breaker judges nodes that stay together, and a job's do not"
+        yield Complaint(("breaker", "scope"), what, "write pool, rack or cluster")
+
+
+def approvals_are_unique(policy: Policy) -> Iterator[Complaint]:
+    """Two approvals for one step."""
+    seen: set[Step] = set()
+    for index, approval in enumerate(policy.approvals):
+        if approval.step in seen:
+            what = f"there is an approval for {approval.step.value} already"
+            yield Complaint(("approvals", index, "step"), what, "keep the one that you mean")
+        seen.add(approval.step)
+
+
+def approvals_are_for_used_steps(policy: Policy) -> Iterator[Complaint]:
+    """An approval for a step that no fault takes is a slip in one of the two places."""
+    used = {step for terms in policy.faults.values() for step in terms.steps}
+    for index, approval in enumerate(policy.approvals):
+        if approval.step not in used:
+            what = f"no fault lists the step {approval.step.value}"
+            yield Complaint(("approvals", index, "step"), what, "take the approval out")
+
+
+def signals_are_unique(policy: Policy) -> Iterator[Complaint]:
+    """The first that matches counts, so a second with the same pattern is never reached."""
+    seen: set[tuple[str, ...]] = set()
+    for index, signal in enumerate(policy.signals):
+        key = (signal.type, signal.status, signal.reason)
+        if key in seen:
+            what = "a signal above has the same type, status and reason, and the first counts"
+            yield Complaint(("signals", index), what, "keep the one that you mean")
+        seen.add(key)
+
+
+def signals_mean_listed_faults(policy: Policy) -> Iterator[Complaint]:
+    """A fault without terms is held and handed over, which is hardly why a signal was written."""
+    for index, signal in enumerate(policy.signals):
+        if signal.fault not in policy.faults:
+            what = f"nothing under faults says what to do about {signal.fault.value}"
+            remedy = f"add {signal.fault.value} to faults"
+            yield Complaint(("signals", index, "fault"), what, remedy)
+
+
+def verify_has_time_to_settle(policy: Policy) -> Iterator[Complaint]:
+    """A verify waits for its node to settle within its own limit."""
+    for name, terms in policy.faults.items():
+        if terms.steps and terms.verify.settle >= policy.limits.verify:
+            most = format_duration(policy.limits.verify)
+            what = f"settling takes the whole of limits.verify, which is {most}"
+            yield Complaint(
+                ("faults", name.value, "verify", "settle"), what, "shorten it, or raise the limit"
+            )
+
+
+POLICY_RULES = (
+    PolicyRule(budget_scopes_are_unique),
+    PolicyRule(the_breaker_counts_nodes),
+    PolicyRule(approvals_are_unique),
+    PolicyRule(approvals_are_for_used_steps, needs=("faults.*.steps",)),
+    PolicyRule(signals_are_unique),
+    PolicyRule(signals_mean_listed_faults, needs=("faults.*",)),
+    PolicyRule(verify_has_time_to_settle, needs=("limits.verify",)),
+)

@@ -1,0 +1,192 @@
+"""Log lines in, readings out: one line alone, or the lines of one boot by a `Reader`.
+
+A storm repeats a few messages hundreds of thousands of times with other times and processes, so
+the reader keeps answers by what decides them. A kept answer is made by the same functions from
+the same message, stripped of time and process: it equals a fresh one.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from probes.kernel_log import framing, host, nic, nvrm, pcie, sxid, xid
+from probes.kernel_log.lines import Block
+from probes.kernel_log.memory import Memory, concerns, notes_only
+from probes.kernel_log.reading import Reading
+
+MAX_MESSAGE = 4096
+"""Characters of a message that are looked at, at its start and at its end; the kernel prints at
+most 2048."""
+MAX_ANSWERS = 8192
+"""Answers kept; then the reader forgets them all and goes on."""
+MAX_KEY = 1024
+"""Bytes of a line whose answer is kept."""
+
+_FAMILIES = (sxid.read, xid.read, nvrm.read, pcie.read, nic.read, host.read)
+
+_WORDS = tuple(
+    word.encode()
+    for word in (
+        "NVRM", "Xid (", "nvidia", "AER: ", "PCIe Bus Error", "mlx5_", "efa", "infiniband",
+        "WATCHDOG", "arrier", "Hardware Error", "EDAC", "BERT", "blocked", "libnccl", "uvm",
+        "knvlink", "hardware memory",
+    )
+)  # fmt: skip
+"""Without one of these a line reads as nothing."""
+
+_UPTIME = rb"(?:\[[ 0-9.]{1,24}\] )?"
+_FRAME = (
+    rb"(?:[0-7],\d{1,20},\d{1,20},[^;\\#]{0,32};|(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8} [\w.-]+ "
+    rb"|\d{4}-\d\d-\d\dT[\d:.,+Z-]+ [\w.-]+ )?kernel: )?"
+    rb"(?:\[[ \d.]{1,24}\] |\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\] )?"
+)
+_XID = (
+    rb"NVRM: Xid \(PCI:([0-9a-f]{4}:[0-9a-f:]{5}(?: GPU-I:[0-9]{1,4})?\): ([0-9]{1,3})), "
+    rb"(?:pid=[^,\\#\[\x00-\x1f\x7f-\xff]{1,12}"
+    rb"(?:, name=[^,\\#\[\x00-\x1f\x7f-\xff]{0,15})?(?:, |$))?"
+    rb"([^\\#\[\x00-\x1f\x7f-\xff]*)$"
+)
+_bare, _framed = re.compile(_UPTIME + _XID).match, re.compile(_FRAME + _XID).match
+"""One Xid in a usual frame, the commonest first, and nothing glued to it: what a storm is made
+of. Everything else takes the long way."""
+_FRAMED = re.compile(_FRAME + rb"(.*)$", re.DOTALL)
+_TAILED = frozenset(str(code).encode() for code in xid.TAILS)
+
+
+@dataclass(slots=True)
+class Answer:
+    """What one line says. `kept` is the caller's, to keep what it makes of the readings.
+
+    remembers: some reading has to pass the memory. noted: the epoch of the memory in which
+    passing it again changes neither.
+    """
+
+    readings: tuple[Reading, ...]
+    remembers: bool = False
+    noted: int = -1
+    kept: Any = None
+
+
+NOTHING = Answer(())
+
+
+def read(text: str) -> tuple[Reading, ...]:
+    """Read one log line or kernel record by itself; several glued messages give several readings.
+
+    Never raises, whatever the text. Lines that say nothing give an empty tuple.
+    """
+    return Reader().read(text)
+
+
+class Reader:
+    """Reads the lines of one boot, in order: a later line is read in the light of earlier ones."""
+
+    def __init__(self) -> None:
+        self._memory = Memory()
+        self._storm: dict[bytes, Answer] = {}
+        self._others: dict[bytes, Answer] = {}
+        self._line = 0
+
+    def read(self, text: str | bytes, *, uptime: float | None = None) -> tuple[Reading, ...]:
+        """The readings of the next line, with its number, process ids and names.
+
+        uptime: seconds since boot, where the caller knows them better than the line.
+        """
+        raw = text.encode("utf-8", "replace") if isinstance(text, str) else text
+        self._line += 1
+        readings = self._recalled(self._answer(raw), raw, uptime).readings
+        return _with_processes(readings, raw, self._line) if readings else ()
+
+    def answers(self, blocks: Iterable[Block]) -> Iterator[tuple[int, Answer]]:
+        """Number and answer of every line, in order, without process ids and names."""
+        memory, answer_to = self._memory, self._answer
+        for number, step, lines in blocks:
+            for raw in lines:
+                answer = answer_to(raw)
+                if answer.remembers and answer.noted != memory.epoch:
+                    self._line = number
+                    answer = self._recalled(answer, raw, None)
+                yield number, answer
+                number += step
+
+    def _answer(self, raw: bytes) -> Answer:
+        found = _bare(raw) or _framed(raw)
+        if found is None or raw.count(b"NVRM") != 1:
+            return self._long_way(raw)
+        key, code, tail = found.groups()
+        if b"Xid (" in tail:
+            return self._long_way(raw)
+        if code in _TAILED:
+            key += b", " + tail
+        try:
+            return self._storm[key]
+        except KeyError:
+            return _keep(self._storm, key, b"NVRM: Xid (PCI:" + key)
+
+    def _long_way(self, raw: bytes) -> Answer:
+        if not any(word in raw for word in _WORDS):
+            return NOTHING
+        framed = _FRAMED.match(raw)
+        key = framed[1] if framed else raw
+        return self._others.get(key) or _keep(self._others, key, key)
+
+    def _recalled(self, answer: Answer, raw: bytes, uptime: float | None) -> Answer:
+        """The answer in the light of the memory; the same object where nothing changes."""
+        if not answer.remembers:
+            return answer
+        if uptime is None and any(reading.kind == "mce" for reading in answer.readings):
+            uptime = framing.uptime(raw[:MAX_MESSAGE].decode("utf-8", "replace"))
+        recalled = tuple(
+            reading
+            for said in answer.readings
+            if (reading := self._memory.recall(said, self._line, uptime)) is not None
+        )
+        same = len(recalled) == len(answer.readings) and all(
+            map(lambda new, old: new is old, recalled, answer.readings)
+        )
+        if same and all(map(notes_only, recalled)):
+            answer.noted = self._memory.epoch
+        return answer if same else Answer(recalled)
+
+
+def _keep(answers: dict[bytes, Answer], key: bytes, message: bytes) -> Answer:
+    answer = _read(message)
+    if len(key) <= MAX_KEY and answer is not NOTHING:
+        if len(answers) >= MAX_ANSWERS:
+            answers.clear()
+        answers[key] = answer
+    return answer
+
+
+def _read(raw: bytes) -> Answer:
+    """What a line says by itself, readings that only explain others included."""
+    readings = tuple(
+        reading
+        for message in framing.messages(raw.decode("utf-8", "replace"))
+        if (reading := _message(message)) is not None
+    )
+    return Answer(readings, any(map(concerns, readings))) if readings else NOTHING
+
+
+def _message(message: str) -> Reading | None:
+    start = _families(message[:MAX_MESSAGE])
+    if start is None and len(message) > MAX_MESSAGE:
+        return _families(message[-MAX_MESSAGE:])
+    return start
+
+
+def _families(message: str) -> Reading | None:
+    for family in _FAMILIES:
+        if reading := family(message):
+            return reading
+    return None
+
+
+def _with_processes(readings: tuple[Reading, ...], raw: bytes, line: int) -> tuple[Reading, ...]:
+    processes = xid.processes(raw.decode("utf-8", "replace"))
+    numbered = []
+    for reading in readings:
+        pid, name = next(processes, (None, None)) if reading.kind == "xid" else (None, None)
+        numbered.append(replace(reading, line=line, pid=pid, name=name))
+    return tuple(numbered)
