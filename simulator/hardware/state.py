@@ -1,0 +1,160 @@
+"""What is physically so in a machine, and how a step changes it. Pure: no files, no clock.
+
+Every change returns the lines that the kernel prints about it. `now` is in seconds of any clock
+that goes on over reboots.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from simulator.hardware.nature import NATURES, Cure, Nature, Symptoms
+
+
+class InUse(Exception):
+    """A reset that the driver refuses, since a process holds the GPU."""
+
+
+class Gone(Exception):
+    """A reset that cannot reach the GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU. `nature` is what troubles it (empty: nothing); `struck` is since when."""
+
+    index: int
+    bdf: str
+    uuid: str
+    serial: str
+    nature: str = ""
+    struck: float = 0.0
+    symptoms: Symptoms = field(default_factory=Symptoms)
+    remapped_rows: int = 0
+    returns_left: int | None = None
+    resets: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Something that time will do: a fault that passes, or one that comes back."""
+
+    at: float
+    gpu: int
+    nature: str
+    comes_back: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """A machine's truth. `holders` maps a holder (a pod's UID) to the GPUs that it has open."""
+
+    gpus: tuple[Gpu, ...]
+    boot_id: str
+    booted: float
+    boots: int = 1
+    due: tuple[Due, ...] = ()
+    holders: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+Lines = tuple[str, ...]
+Change = tuple[Hardware, Lines]
+
+
+def strike(hardware: Hardware, index: int, nature: Nature, now: float) -> Change:
+    """Break a GPU in the way of `nature`."""
+    gpu = hardware.gpus[index]
+    left = nature.returns if gpu.returns_left is None else gpu.returns_left
+    struck = replace(
+        gpu, nature=nature.name, struck=now, symptoms=nature.symptoms, returns_left=left
+    )
+    changed = _with_gpu(hardware, struck)
+    if Cure.TIME in nature.cures:
+        changed = _with_due(changed, Due(now + nature.lasts, index, nature.name))
+    return changed, _print(nature.lines, gpu)
+
+
+def reset(hardware: Hardware, index: int, now: float) -> Change:
+    """Reset one GPU; raise InUse or Gone where the driver would refuse."""
+    gpu = hardware.gpus[index]
+    if gpu.symptoms.lost:
+        raise Gone(gpu.bdf)
+    if any(index in held for held in hardware.holders.values()):
+        raise InUse(gpu.bdf)
+    counted = _with_gpu(hardware, replace(gpu, resets=gpu.resets + 1))
+    return _apply(counted, index, Cure.RESET, now)
+
+
+def boot(hardware: Hardware, boot_id: str, now: float) -> Change:
+    """Start the machine anew: nothing holds a GPU, and what no boot heals shows again."""
+    started = replace(hardware, boot_id=boot_id, booted=now, boots=hardware.boots + 1, holders={})
+    lines: Lines = ()
+    for gpu in started.gpus:
+        started, printed = _apply(started, gpu.index, Cure.BOOT, now)
+        lines += printed
+    return started, lines
+
+
+def pass_time(hardware: Hardware, now: float) -> Change:
+    """Do what is due by `now`."""
+    lines: Lines = ()
+    for due in [each for each in hardware.due if each.at <= now]:
+        hardware = replace(hardware, due=tuple(each for each in hardware.due if each != due))
+        nature = NATURES[due.nature]
+        if due.comes_back:
+            hardware, printed = strike(hardware, due.gpu, nature, now)
+        elif hardware.gpus[due.gpu].nature == due.nature:
+            printed = _print(nature.passed, hardware.gpus[due.gpu])
+            hardware = _heal(hardware, hardware.gpus[due.gpu], nature, now)
+        else:
+            continue
+        lines += printed
+    return hardware, lines
+
+
+def _apply(hardware: Hardware, index: int, cure: Cure, now: float) -> Change:
+    gpu = hardware.gpus[index]
+    if not gpu.nature:
+        return hardware, ()
+    nature = NATURES[gpu.nature]
+    if cure in nature.cures:
+        return _heal(hardware, gpu, nature, now), ()
+    return hardware, _print(nature.again, gpu)
+
+
+def _heal(hardware: Hardware, gpu: Gpu, nature: Nature, now: float) -> Hardware:
+    rows = gpu.remapped_rows + int(gpu.symptoms.remap_pending)
+    healed = replace(gpu, nature="", symptoms=Symptoms(), remapped_rows=rows)
+    if not gpu.returns_left:
+        return _with_gpu(hardware, healed)
+    healed = replace(healed, returns_left=gpu.returns_left - 1)
+    back = Due(now + nature.returns_after, gpu.index, nature.name, comes_back=True)
+    return _with_due(_with_gpu(hardware, healed), back)
+
+
+def _with_gpu(hardware: Hardware, gpu: Gpu) -> Hardware:
+    gpus = tuple(gpu if each.index == gpu.index else each for each in hardware.gpus)
+    return replace(hardware, gpus=gpus)
+
+
+def _with_due(hardware: Hardware, due: Due) -> Hardware:
+    return replace(hardware, due=(*hardware.due, due))
+
+
+def _print(lines: Lines, gpu: Gpu) -> Lines:
+    return tuple(line.replace("{bdf}", gpu.bdf) for line in lines)
+
+
+def to_fields(hardware: Hardware) -> dict[str, Any]:
+    """As JSON has it."""
+    return asdict(hardware)
+
+
+def from_fields(fields: dict[str, Any]) -> Hardware:
+    """Back from JSON."""
+    gpus = tuple(
+        Gpu(**{**each, "symptoms": Symptoms(**each["symptoms"])}) for each in fields["gpus"]
+    )
+    due = tuple(Due(**each) for each in fields["due"])
+    holders = {holder: tuple(held) for holder, held in fields["holders"].items()}
+    return Hardware(**{**fields, "gpus": gpus, "due": due, "holders": holders})
