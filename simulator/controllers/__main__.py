@@ -1,0 +1,138 @@
+"""Runs the controllers of a simulated cluster: `python -m simulator.controllers CONFIG`.
+
+Each round compares what should be with what is seen and makes up the difference; a round follows
+every change, and each second for the Leases. Configured by a JSON file: `url`, `ca`, `token`,
+`workloads`, `daemons`.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import ssl
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from simulator.client import MERGE, UNREACHABLE, Api, ApiError
+from simulator.controllers.budgets import budget_status, differs
+from simulator.controllers.cluster import Cluster, Json
+from simulator.controllers.lifecycle import give_up, silent, taint, wanted_taints
+from simulator.controllers.owners import Daemon, Workload, missing_daemons, next_replica
+from simulator.kubelet.node import LEASES
+
+ROUND_SECONDS = 1.0
+READY_LINE = "controllers are up"
+
+log = logging.getLogger("controllers")
+
+
+class Controllers:
+    """All controllers over one view of the cluster."""
+
+    def __init__(self, api: Api, workloads: list[Workload], daemons: list[Daemon]) -> None:
+        self._api = api
+        self._workloads = workloads
+        self._daemons = daemons
+        self._cluster = Cluster()
+        self._changed = asyncio.Event()
+        self._listed: set[str] = set()
+
+    async def run(self) -> None:
+        """Run for ever."""
+        seen = {
+            "/api/v1/nodes": (self._cluster.nodes, "name"),
+            "/api/v1/pods": (self._cluster.pods, "uid"),
+            "/apis/policy/v1/poddisruptionbudgets": (self._cluster.budgets, "uid"),
+        }
+        async with asyncio.TaskGroup() as group:
+            for path, (store, key) in seen.items():
+                group.create_task(self._follow(path, store, key))
+            await self._rounds(len(seen))
+
+    async def _follow(self, path: str, store: dict[str, Json], key: str) -> None:
+        async for kind, thing in self._api.follow(path):
+            if kind == "SYNC":
+                store.clear()
+                store.update({each["metadata"][key]: each for each in thing["items"]})
+                self._listed.add(path)
+            elif kind == "DELETED":
+                store.pop(thing["metadata"][key], None)
+            elif kind != "BOOKMARK":
+                store[thing["metadata"][key]] = thing
+            self._changed.set()
+
+    async def _rounds(self, collections: int) -> None:
+        announced = False
+        while True:
+            with contextlib.suppress(TimeoutError):  # Leases grow old without any change
+                await asyncio.wait_for(self._changed.wait(), ROUND_SECONDS)
+            self._changed.clear()
+            if len(self._listed) < collections:
+                continue
+            if not announced:
+                log.info(READY_LINE)
+                announced = True
+            try:
+                await self._round()
+            except (*UNREACHABLE, ApiError) as error:
+                log.info("round=failed error=%s", error)
+
+    async def _round(self) -> None:
+        await self._nodes()
+        for daemon in self._daemons:
+            for missing in missing_daemons(daemon, self._cluster):
+                await self._create(missing)
+        for workload in self._workloads:
+            while pod := next_replica(workload, self._cluster):
+                await self._create(pod)
+        for budget in list(self._cluster.budgets.values()):
+            await self._budget(budget)
+
+    async def _nodes(self) -> None:
+        leases = (await self._api.get(LEASES))["items"]
+        for node in silent(self._cluster.nodes, leases):
+            await give_up(self._api, node, datetime.now(UTC))
+        for node in list(self._cluster.nodes.values()):
+            taints = wanted_taints(node)
+            if taints is not None:
+                await self._unless_changed(taint(self._api, node, taints))
+
+    async def _create(self, pod: Json) -> None:
+        created = await self._api.create(
+            f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod
+        )
+        self._cluster.pods[created["metadata"]["uid"]] = created
+
+    async def _budget(self, budget: Json) -> None:
+        status = budget_status(budget, self._cluster)
+        if not differs(budget, status):
+            return
+        meta = budget["metadata"]
+        path = f"/apis/policy/v1/namespaces/{meta['namespace']}/poddisruptionbudgets/{meta['name']}"
+        guard = {"resourceVersion": meta["resourceVersion"]}
+        body = {"metadata": guard, "status": status}
+        await self._unless_changed(self._api.patch(f"{path}/status", body, MERGE))
+
+    async def _unless_changed(self, write: Any) -> None:
+        """A write that rests on what was seen; a conflict means that the next round sees more."""
+        try:
+            await write
+        except ApiError as error:
+            if error.code != 409:
+                raise
+
+
+async def main(config: Json) -> None:
+    """Run the controllers that this configuration asks for."""
+    tls = ssl.create_default_context(cafile=config["ca"]) if config["ca"] else None
+    async with Api(config["url"], config["token"], tls) as api:
+        workloads = [Workload(**each) for each in config["workloads"]]
+        daemons = [Daemon(**each) for each in config["daemons"]]
+        await Controllers(api, workloads, daemons).run()
+
+
+if __name__ == "__main__":
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
+    asyncio.run(main(json.loads(Path(sys.argv[1]).read_text())))

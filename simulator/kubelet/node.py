@@ -1,0 +1,114 @@
+"""The kubelet's own Node: registration, heartbeats, and the first words after a boot."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from simulator.client import UNREACHABLE, Api, ApiError
+from simulator.hardware.machine import Machine, system_uuid
+from simulator.kubelet.status import Json, condition
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+GPU = "nvidia.com/gpu"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """What a kubelet is configured with. `lease` in seconds; it is renewed four times as often."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    provider_id: str = ""
+    lease: int = 4
+
+
+class NodeStatus:
+    """Keeps one Node and its Lease alive."""
+
+    def __init__(self, api: Api, machine: Machine, spec: NodeSpec) -> None:
+        self._api = api
+        self._machine = machine
+        self._spec = spec
+        self._path = f"/api/v1/nodes/{spec.name}"
+
+    async def register(self) -> None:
+        """Create the Node if it is not there, and say which boot this is: not ready yet."""
+        try:
+            await self._insist("POST", "/api/v1/nodes", self._manifest())
+        except ApiError as error:
+            if error.code != 409:
+                raise
+        await self._say("False", "KubeletNotReady", "container runtime is starting")
+
+    async def ready(self) -> None:
+        """Say that pods can run here."""
+        await self._say("True", "KubeletReady", "kubelet is posting ready status")
+
+    async def heartbeat(self) -> None:
+        """Renew the Lease for ever; a server that is away is tried again at the next beat."""
+        while True:
+            try:
+                await self._renew()
+            except (*UNREACHABLE, ApiError):
+                pass  # the lease grows old, which is just what it is for
+            await asyncio.sleep(self._spec.lease / 4)
+
+    async def _say(self, status: str, reason: str, message: str) -> None:
+        now = datetime.now(UTC)
+        gpus = str(len(self._machine.read().gpus))
+        body = {
+            "status": {
+                "conditions": [condition("Ready", status, reason, message, now)],
+                "nodeInfo": self._info(),
+                "capacity": {GPU: gpus, "cpu": "192", "memory": "2000Gi", "pods": "110"},
+                "allocatable": {GPU: gpus, "cpu": "190", "memory": "1990Gi", "pods": "110"},
+            }
+        }
+        await self._insist("PATCH", f"{self._path}/status", body)
+
+    async def _insist(self, method: str, path: str, body: Json) -> Json:
+        kind = "application/json" if method == "POST" else "application/strategic-merge-patch+json"
+        return await self._api.insist(method, path, body, kind)
+
+    def _manifest(self) -> Json:
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": self._spec.name,
+                "labels": {"kubernetes.io/hostname": self._spec.name, **self._spec.labels},
+            },
+            "spec": {"providerID": self._spec.provider_id},
+        }
+
+    def _info(self) -> dict[str, str]:
+        identity = system_uuid(self._spec.name)
+        return {
+            "bootID": self._machine.boot_id,
+            "systemUUID": identity,
+            "machineID": identity.replace("-", ""),
+            "kernelVersion": "6.8.0-1021",
+            "osImage": "simulated",
+            "containerRuntimeVersion": "simulated://1",
+            "kubeletVersion": "v1.37.2",
+            "kubeProxyVersion": "",
+            "operatingSystem": "linux",
+            "architecture": "amd64",
+        }
+
+    async def _renew(self) -> None:
+        name = self._spec.name
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec: dict[str, Any] = {
+            "holderIdentity": name,
+            "leaseDurationSeconds": self._spec.lease,
+            "renewTime": now,
+        }
+        try:
+            await self._api.patch(f"{LEASES}/{name}", {"spec": spec})
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            await self._api.create(LEASES, {"metadata": {"name": name}, "spec": spec})
