@@ -1,0 +1,144 @@
+"""What an object said of itself in a write's answer: nodes and pods as the judge sees them."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+OURS = "gpumend.io/"
+HOLD = "gpumend.io/hold"
+MARK = "gpumend.io/incident"
+ENGINE = ("system:serviceaccount:gpumend:watcher", "system:serviceaccount:gpumend:worker")
+AGENT = "system:serviceaccount:gpumend:agent"
+OPERATION, STEP = "gpumend.io/operation", "gpumend.io/step"
+REPAIRS = ("reset-gpu", "reboot")
+
+Json = Mapping[str, Any]
+
+
+def metadata(thing: Json) -> Json:
+    """The metadata of an object, empty where there are none."""
+    found: Json = thing.get("metadata") or {}
+    return found
+
+
+def labels(thing: Json) -> Mapping[str, str]:
+    """The labels of an object."""
+    found: Mapping[str, str] = metadata(thing).get("labels") or {}
+    return found
+
+
+def taints(node: Json) -> dict[str, Json]:
+    """The taints of a node by key and effect."""
+    found = (node.get("spec") or {}).get("taints") or ()
+    return {f"{each['key']}:{each['effect']}": each for each in found}
+
+
+def hold(node: Json) -> str | None:
+    """The fault that our taint on a node names, None where it is not held."""
+    return next(
+        (
+            str(each.get("value", ""))
+            for key, each in taints(node).items()
+            if key.startswith(HOLD + ":")
+        ),
+        None,
+    )
+
+
+def mark(node: Json) -> Json | None:
+    """Our mark on a node, None where there is none (or none that can be read)."""
+    text = (metadata(node).get("annotations") or {}).get(MARK)
+    if not text:
+        return None
+    try:
+        found: Json = json.loads(text)
+    except ValueError:
+        return None
+    return found
+
+
+def conditions(node: Json) -> dict[str, Json]:
+    """The conditions of a node by type."""
+    found = (node.get("status") or {}).get("conditions") or ()
+    return {str(each["type"]): each for each in found}
+
+
+def faults(node: Json) -> set[str]:
+    """Names of the faults that the agent's conditions state as false, positively."""
+    return {
+        name
+        for kind, each in conditions(node).items()
+        if kind.startswith(OURS) and each["status"] == "False"
+        for name in re.findall(r"\bfault=([a-z-]+)", str(each.get("message", "")))
+    }
+
+
+def ready(node: Json) -> bool:
+    """Whether a node takes pods, as its kubelet and the controllers say."""
+    return conditions(node).get("Ready", {}).get("status") == "True"
+
+
+def boot_id(node: Json) -> str:
+    """The boot of a node."""
+    return str(((node.get("status") or {}).get("nodeInfo") or {}).get("bootID", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class StepPod:
+    """A pinned pod of ours: which step of which operation on which node."""
+
+    name: str
+    operation: str
+    step: str
+    node: str
+
+
+def step_pod(pod: Json) -> StepPod | None:
+    """A pod as a step of ours; None if it is not one."""
+    found = labels(pod)
+    if STEP not in found:
+        return None
+    spec = pod.get("spec") or {}
+    name, node = str(metadata(pod).get("name", "")), str(spec.get("nodeName", ""))
+    return StepPod(name, found.get(OPERATION, ""), found[STEP], node)
+
+
+def result(pod: Json) -> str:
+    """What a step's termination message says of it: done, failed, refused; empty before its end."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    for each in statuses:
+        terminated = (each.get("state") or {}).get("terminated") or {}
+        try:
+            return str(json.loads(terminated.get("message", ""))["result"])
+        except (ValueError, KeyError, TypeError):
+            continue
+    return ""
+
+
+def unevictable(pod: Json) -> str:
+    """Why a pod may never be evicted by us; empty where it may."""
+    if "kubernetes.io/config.mirror" in (metadata(pod).get("annotations") or {}):
+        return "a mirror pod"
+    owners = metadata(pod).get("ownerReferences") or ()
+    if any(each.get("controller") and each.get("kind") == "DaemonSet" for each in owners):
+        return "a DaemonSet's pod"
+    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        return "a finished pod"
+    return ""
+
+
+def workload(pod: Json) -> bool:
+    """A pod that has to be gone from a node before a step may disrupt it."""
+    return not unevictable(pod) and step_pod(pod) is None
+
+
+def end(event: Json) -> tuple[str, str]:
+    """The end that a Kubernetes Event of the engine states, and of which incident."""
+    annotations = metadata(event).get("annotations") or {}
+    reason = str(event.get("reason", ""))
+    words = re.findall(r"[A-Z][a-z]+", reason.removeprefix("Incident"))
+    if not reason.startswith("Incident"):
+        return "", ""
+    return "_".join(words).lower(), str(annotations.get(MARK, ""))
