@@ -106,7 +106,8 @@ class Controllers:
         self._cluster.pods[created["metadata"]["uid"]] = created
 
     async def _budget(self, budget: Json) -> None:
-        status = budget_status(budget, self._cluster)
+        replicas = {each.uid: each.replicas for each in self._workloads}
+        status = budget_status(budget, self._cluster, replicas)
         if not differs(budget, status):
             return
         meta = budget["metadata"]

@@ -1,13 +1,17 @@
 """The disruption controller: the status of a PodDisruptionBudget, from the pods that it selects."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from simulator.controllers.cluster import Cluster, Json, condition, finished, matching
 
 
-def budget_status(budget: Json, cluster: Cluster) -> dict[str, Any]:
-    """The status that the budget should have. Counts are absolute in `maxUnavailable`, for now."""
+def budget_status(budget: Json, cluster: Cluster, replicas: Mapping[str, int]) -> dict[str, Any]:
+    """The status that the budget should have; its `maxUnavailable` is a number.
+
+    `replicas` are what owners want, by UID: a pod on its way out is not expected twice.
+    """
     namespace = budget["metadata"]["namespace"]
     pods = [
         pod
@@ -22,7 +26,7 @@ def budget_status(budget: Json, cluster: Cluster) -> dict[str, Any]:
         and pod["metadata"]["name"] not in disrupted
         for pod in pods
     )
-    expected = int(budget["metadata"].get("annotations", {}).get("expected-pods", len(pods)))
+    expected = sum(replicas.get(owner, 0) for owner in {_owner(pod) for pod in pods})
     desired = max(0, expected - int(budget["spec"].get("maxUnavailable", 0)))
     allowed = max(0, healthy - desired)
     return {
@@ -33,6 +37,11 @@ def budget_status(budget: Json, cluster: Cluster) -> dict[str, Any]:
         "disruptionsAllowed": allowed,
         "disruptedPods": disrupted or None,
     }
+
+
+def _owner(pod: Json) -> str:
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return next((str(each["uid"]) for each in owners if each.get("controller")), "")
 
 
 CONFIRM_SECONDS = 120

@@ -49,9 +49,14 @@ def evidence(writes: list[Write], _: Promises) -> Iterator[Violation]:
         name = sight.hold(write.response)
         if name is None or sight.hold(before) is not None:
             continue
-        if name not in sight.faults(before):
+        if name not in sight.faults(before) | _unsaid(before):
             what = f"{write.name} held for {name or 'nothing'}, which no condition stated"
             yield Violation("evidence", write.at, what)
+
+
+def _unsaid(node: sight.Json) -> set[str]:
+    """Faults that no condition of ours can state: a silent agent, a silent kubelet."""
+    return {"monitor-silent"} | (set() if sight.ready(node) else {"host-unreachable"})
 
 
 def uid(writes: list[Write], _: Promises) -> Iterator[Violation]:
