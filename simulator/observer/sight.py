@@ -134,11 +134,8 @@ def workload(pod: Json) -> bool:
     return not unevictable(pod) and step_pod(pod) is None
 
 
-def end(event: Json) -> tuple[str, str]:
-    """The end that a Kubernetes Event of the engine states, and of which incident."""
-    annotations = metadata(event).get("annotations") or {}
-    reason = str(event.get("reason", ""))
-    words = re.findall(r"[A-Z][a-z]+", reason.removeprefix("Incident"))
-    if not reason.startswith("Incident"):
-        return "", ""
-    return "_".join(words).lower(), str(annotations.get(MARK, ""))
+def handed_off(event: Json) -> str:
+    """The incident that an Event of the engine says was handed off, empty for any other Event."""
+    if event.get("reason") != "IncidentHandedOff":
+        return ""
+    return str((metadata(event).get("annotations") or {}).get(MARK, ""))

@@ -106,12 +106,14 @@ class Log:
     def release(self, name="n1", incident="i1"):
         return self.change(name=name, hold="", mark={"id": incident, "state": "probation"})
 
-    def close(self, name="n1", incident="i1", end="Repaired"):
-        name_of_event = f"{incident}.{end}"
-        meta = {"name": name_of_event, "annotations": {"gpumend.io/incident": incident}}
-        body = {"metadata": meta, "reason": f"Incident{end}"}
-        self.log(WORKER, "create", "events", name_of_event, body, copy(body))
-        return self.change(name=name, mark=None)
+    def close(self, name="n1", user=WORKER):
+        return self.change(user, name, mark=None)
+
+    def hand_off(self, incident="i1"):
+        meta = {"name": "handed-off", "annotations": {"gpumend.io/incident": incident}}
+        body = {"metadata": meta, "reason": "IncidentHandedOff"}
+        self.log(WORKER, "create", "events", "handed-off", body, copy(body))
+        return self
 
     def pod(self, pod, node="n1", owner="ReplicaSet", phase="Running", **more):
         self.pods[pod] = {
