@@ -1,0 +1,157 @@
+"""Puts the engine and some workloads into an empty cluster: accounts, rights, budgets of pods.
+
+Rights are what each account needs and no more, so that a call too many fails here as it would in
+somebody's cluster.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from simulator.client import Api, ApiError
+from simulator.controllers.owners import Daemon, Workload
+
+Json = dict[str, Any]
+
+NAMESPACE = "gpumend"
+ACCOUNTS = ("agent", "watcher", "worker")
+TOKEN_SECONDS = 86_400
+ACCOUNT_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+def _rule(group: str, resources: str, verbs: str) -> Json:
+    return {"apiGroups": [group], "resources": resources.split(), "verbs": verbs.split()}
+
+
+_LEASES = _rule("coordination.k8s.io", "leases", "get list watch create update patch")
+_EVENTS = _rule("", "events", "create patch update")
+
+CLUSTER_RULES: dict[str, list[Json]] = {
+    "agent": [_rule("", "nodes", "get"), _rule("", "nodes/status", "get patch")],
+    "watcher": [_rule("", "nodes", "get list watch patch"), _rule("", "pods", "get list"), _EVENTS],
+    "worker": [
+        _rule("", "nodes", "get list watch patch"),
+        _rule("", "pods", "get list watch"),
+        _rule("", "pods/eviction", "create"),
+        _rule("policy", "poddisruptionbudgets", "get list watch"),
+        _rule("storage.k8s.io", "volumeattachments", "get list watch"),
+        _rule("apps", "daemonsets replicasets statefulsets", "get list"),
+        _EVENTS,
+    ],
+}
+"""What the accounts may do everywhere."""
+
+OWN_RULES: dict[str, list[Json]] = {
+    "agent": [_LEASES, _rule("", "secrets", "get")],
+    "watcher": [_LEASES, _rule("", "configmaps", "get list watch create update patch")],
+    "worker": [
+        _rule("", "pods", "get list watch create delete patch"),
+        _rule("", "pods/log", "get"),
+        _rule("", "configmaps", "get list watch"),
+        _LEASES,
+    ],
+}
+"""What they may do in the engine's own namespace."""
+
+KUBELET_RULES = [
+    _rule("", "nodes nodes/status", "get list watch create update patch"),
+    _rule("", "pods", "get list watch delete"),
+    _rule("", "pods/status", "get update patch"),
+    _rule("", "serviceaccounts/token", "create"),
+    _rule("", "events", "create"),
+    _LEASES,
+]
+"""For the group of nodes, where no Node authorizer knows what a kubelet may do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """Tokens of the engine's accounts by name."""
+
+    tokens: dict[str, str]
+
+
+async def install(admin: Api, workloads: list[Workload], node_rights: bool) -> Installed:
+    """Create everything; what is there already is left. `node_rights`: kubelets need a role."""
+    await _create(admin, "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    for account in ACCOUNTS:
+        body = {"metadata": {"name": account}}
+        await _create(admin, f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", body)
+        await _grant(admin, account)
+    if node_rights:
+        await _grant_kubelets(admin)
+    for workload in workloads:
+        await _protect(admin, workload)
+    tokens = {account: await _token(admin, account) for account in ACCOUNTS[1:]}
+    return Installed(tokens)
+
+
+def agents(url: str, ca: bool, uid: str) -> Daemon:
+    """The agent as a DaemonSet has it."""
+    command = ["gpumend", "probe", "--node", "{node}", "--root", "/host", "--api-server", url]
+    command += ["--token-file", f"{ACCOUNT_MOUNT}/token"]
+    if ca:
+        command += ["--ca-file", f"{ACCOUNT_MOUNT}/ca.crt"]
+    container = {
+        "name": "agent",
+        "image": "gpumend",
+        "command": command,
+        "volumeMounts": [{"name": "host", "mountPath": "/host"}],
+    }
+    spec = {
+        "serviceAccountName": "agent",
+        "hostPID": True,
+        "containers": [container],
+        "volumes": [{"name": "host", "hostPath": {"path": "/"}}],
+    }
+    return Daemon("agent", uid, NAMESPACE, spec)
+
+
+async def _grant(admin: Api, account: str) -> None:
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}
+    name = f"gpumend-{account}"
+    await _bind(admin, "clusterrole", "", name, CLUSTER_RULES[account], subject)
+    await _bind(admin, "role", f"/namespaces/{NAMESPACE}", name, OWN_RULES[account], subject)
+
+
+async def _grant_kubelets(admin: Api) -> None:
+    group = {"kind": "Group", "name": "system:nodes", "apiGroup": "rbac.authorization.k8s.io"}
+    await _bind(admin, "clusterrole", "", "simulated-kubelets", KUBELET_RULES, group)
+
+
+async def _bind(
+    admin: Api, kind: str, place: str, name: str, rules: list[Json], subject: Json
+) -> None:
+    role = {"metadata": {"name": name}, "rules": rules}
+    await _create(admin, f"{_RBAC}{place}/{kind}s", role)
+    reference = {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "ClusterRole" if kind == "clusterrole" else "Role",
+        "name": name,
+    }
+    binding = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
+    await _create(admin, f"{_RBAC}{place}/{kind}bindings", binding)
+
+
+async def _protect(admin: Api, workload: Workload) -> None:
+    """A PDB that lets one of its pods go at a time."""
+    body = {
+        "metadata": {"name": workload.name},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": workload.name}}},
+    }
+    path = f"/apis/policy/v1/namespaces/{workload.namespace}/poddisruptionbudgets"
+    await _create(admin, path, body)
+
+
+async def _token(admin: Api, account: str) -> str:
+    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{account}/token"
+    answer = await admin.create(path, {"spec": {"expirationSeconds": TOKEN_SECONDS}})
+    return str(answer["status"]["token"])
+
+
+async def _create(admin: Api, path: str, body: Json) -> None:
+    try:
+        await admin.create(path, body)
+    except ApiError as error:
+        if error.code != 409:
+            raise
