@@ -94,7 +94,11 @@ def _plain(amount: int | Percent) -> int | str:
     return amount if isinstance(amount, int) else str(amount)
 
 
-_PERCENT_SCHEMA = {"type": "string", "pattern": f"^{_PERCENT_PATTERN}$", "examples": ["5%"]}
+_PERCENT_SCHEMA = {
+    "type": "string",
+    "format": "gpumend-percentage",
+    "pattern": f"^{_PERCENT_PATTERN}$",
+}
 
 PercentField = Annotated[
     Percent,
@@ -108,7 +112,12 @@ AmountField = Annotated[
     int | Percent,
     PlainValidator(parse_amount),
     PlainSerializer(_plain, return_type=int | str),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, _PERCENT_SCHEMA]}),
+    WithJsonSchema(
+        {
+            "format": "gpumend-amount",
+            "anyOf": [{"type": "integer", "minimum": 0, "maximum": MOST}, _PERCENT_SCHEMA],
+        }
+    ),
 ]
 """A field that holds a count of nodes or a percentage of them."""
 
@@ -116,6 +125,6 @@ PaceField = Annotated[
     Pace,
     PlainValidator(parse_pace),
     PlainSerializer(str, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": r"^\d{1,4} per \w+$", "examples": ["1 per 30s"]}),
+    WithJsonSchema({"type": "string", "format": "gpumend-pace", "pattern": r"^\d{1,4} per \w+$"}),
 ]
 """A field that holds a pace."""

@@ -22,12 +22,12 @@ __all__ = ["Mistake", "PolicyErrors", "default_policy", "default_text", "load"]
 DEFAULT = "default.yaml"
 
 
-def load(text: str, source: str) -> Policy:
-    """Read a policy document; `source` names it in messages.
+def load(text: str | bytes, source: str) -> Policy:
+    """Read a policy document; `source` names it in messages, bytes are UTF-8.
 
     Raises `PolicyErrors` with every mistake, each with line, column, path and remedy.
     """
-    tree = read_tree(text, source)
+    tree = read_tree(text if isinstance(text, str) else _decoded(text, source), source)
     if tree.value is None and tree.mistakes:
         raise PolicyErrors(tree.mistakes)
     policy, mistakes = check_shape(tree)
@@ -45,6 +45,16 @@ def default_text() -> str:
 def default_policy() -> Policy:
     """The shipped policy."""
     return load(default_text(), DEFAULT)
+
+
+def _decoded(text: bytes, source: str) -> str:
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        before = text[: problem.start]
+        line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+        what, remedy = "not UTF-8 text from here on", "save the file as UTF-8"
+        raise PolicyErrors([Mistake(source, line, column, "", what, remedy)]) from problem
 
 
 def _contradictions(tree: Tree, policy: Policy | None) -> Iterator[Mistake]:

@@ -32,10 +32,14 @@ def parse_duration(text: object) -> timedelta:
 
 
 def format_duration(duration: timedelta) -> str:
-    """The shortest form that `parse_duration` reads back: `1h30m`, and `0s` for nothing."""
+    """A form that `parse_duration` reads back: `1h30m`, `24h`, `2d`, and `0s` for nothing.
+
+    Days begin at two: people say 24 hours when they mean a day's length.
+    """
     left = int(duration.total_seconds())
+    units = [each for each in _SECONDS.items() if each[0] != "d" or left >= 2 * each[1]]
     words = []
-    for unit, seconds in _SECONDS.items():
+    for unit, seconds in units:
         count, left = divmod(left, seconds)
         if count:
             words.append(f"{count}{unit}")
@@ -52,6 +56,6 @@ Duration = Annotated[
     timedelta,
     PlainValidator(parse_duration),
     PlainSerializer(format_duration, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": f"^{_PATTERN}$", "examples": ["90s", "30m"]}),
+    WithJsonSchema({"type": "string", "format": "gpumend-duration", "pattern": f"^{_PATTERN}$"}),
 ]
 """A field that holds a duration."""

@@ -37,6 +37,8 @@ Repair = Annotated[
     PlainSerializer(str, return_type=str),
     WithJsonSchema({"type": "string", "enum": [each.value for each in REPAIRS]}),
 ]
+NO_DRAIN = "none"
+"""How people write that there is no drain."""
 Tries = Annotated[StrictInt, Field(ge=1, le=20)]
 
 
@@ -91,7 +93,7 @@ class Attempts(Terms):
 
     end_job: Tries = Field(default=3, description="Times one job may be ended. Default 3.")
     reset_gpu: Tries = Field(
-        default=2, description="Times a GPU may be reset. Default 2: a third has never helped."
+        default=2, description="Times a GPU may be reset. Default 2: then a harsher step is due."
     )
     reboot: Tries = Field(
         default=2,
@@ -111,6 +113,10 @@ class Attempts(Terms):
         """How often the step may be tried within the window."""
         tries: int = getattr(self, step.value.replace("-", "_"))
         return tries
+
+
+def _none_is_written(schema: dict[str, Any]) -> None:
+    schema["anyOf"].append({"const": NO_DRAIN})
 
 
 class FaultTerms(Terms):
@@ -135,6 +141,7 @@ class FaultTerms(Terms):
         default=None,
         description="How the node is emptied, or none: jobs run to their end. Left out: 30m and"
         " then ask where there are steps, none where there are not.",
+        json_schema_extra=_none_is_written,
     )
     steps: Annotated[tuple[Repair, ...], Field(max_length=len(REPAIRS))] = Field(
         default=(),
@@ -166,7 +173,7 @@ class FaultTerms(Terms):
     @model_validator(mode="before")
     @classmethod
     def _steps_bring_a_drain(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("drain") == "none":
+        if isinstance(given, dict) and given.get("drain") == NO_DRAIN:
             return given | {"drain": None}
         if isinstance(given, dict) and given.get("steps") and "drain" not in given:
             return given | {"drain": Drain()}

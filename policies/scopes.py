@@ -41,12 +41,18 @@ def check_label_key(text: str) -> str:
 Scope = Annotated[
     str,
     AfterValidator(check_scope),
-    WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(NAMED)}|label:{_LABEL_KEY})$"}),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "format": "gpumend-scope",
+            "pattern": f"^({'|'.join(NAMED)}|label:{_LABEL_KEY})$",
+        }
+    ),
 ]
 LabelKey = Annotated[
     str,
     AfterValidator(check_label_key),
-    WithJsonSchema({"type": "string", "pattern": f"^{_LABEL_KEY}$"}),
+    WithJsonSchema({"type": "string", "format": "gpumend-label", "pattern": f"^{_LABEL_KEY}$"}),
 ]
 LabelKeys = Annotated[tuple[LabelKey, ...], Field(max_length=16)]
 

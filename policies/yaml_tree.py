@@ -1,12 +1,9 @@
 """YAML text to plain values that remember where they stood. Nothing here knows what a policy is.
 
-Scalars are read by YAML 1.2's ideas, not by 1.1's: `12:30`, `1e3`, `010`, `2026-01-01` are text, so
-that a field which wants something else says so. `yes no on off true false` are booleans, as people
-expect of a policy. A key is always the text that was written. Tags beyond the plain ones, merge
-keys, several documents and very large or deep files are refused.
+A key is always the text that was written. Tags beyond the plain ones, merge keys, several documents
+and very large or deep files are refused.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,29 +11,13 @@ from typing import Any
 import yaml
 
 from policies.mistakes import Mistake, Path, format_path
+from policies.yaml_compose import BOOL, DEEPEST, INT, TAG, Refused, compose
 
-MOST_CHARACTERS = 512_000
 MOST_NODES = 20_000
 """Nodes after aliases are written out: a few lines of YAML can stand for billions."""
-DEEPEST = 16
 
 _TRUE = ("yes", "on", "true")
-_BOOL = re.compile(
-    r"(yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|true|True|TRUE|false|False|FALSE)\Z"
-)
-_INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})\Z")
-_NULL = re.compile(r"(~|null|Null|NULL|)\Z")
-_TAG = "tag:yaml.org,2002:"
-_TAGS = {f"{_TAG}{each}" for each in ("map", "seq", "str", "int", "bool", "null")}
-
-
-class _Loader(yaml.SafeLoader):
-    """Only composes; its resolvers are the three above."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    None: [(f"{_TAG}bool", _BOOL), (f"{_TAG}int", _INT), (f"{_TAG}null", _NULL)]
-}
+_TAGS = {f"{TAG}{each}" for each in ("map", "seq", "str", "int", "bool", "null")}
 
 
 @dataclass(slots=True)
@@ -69,8 +50,8 @@ def read_tree(text: str, source: str) -> Tree:
     """Read one YAML document. Mistakes are in the tree; its value is what could be read."""
     tree = Tree(source)
     try:
-        root = _compose(text)
-    except _Refused as refused:
+        root = compose(text)
+    except Refused as refused:
         tree.mistakes.append(_at(source, refused.mark, refused.what, refused.remedy))
     except yaml.reader.ReaderError as problem:
         tree.mistakes.append(_unreadable(text, source, problem))
@@ -85,39 +66,6 @@ def read_tree(text: str, source: str) -> Tree:
     return tree
 
 
-class _Refused(Exception):
-    def __init__(self, what: str, remedy: str, mark: Any = None) -> None:
-        super().__init__(what)
-        self.what, self.remedy, self.mark = what, remedy, mark
-
-
-def _compose(text: str) -> yaml.Node:
-    if len(text) > MOST_CHARACTERS:
-        raise _Refused(f"more than {MOST_CHARACTERS} characters", "a policy is a few hundred lines")
-    _check_depth(text)
-    loader = _Loader(text)
-    try:
-        root = loader.get_single_node()
-    finally:
-        loader.dispose()
-    if root is None:
-        raise _Refused("the document is empty", "start with budgets: and faults:")
-    return root
-
-
-def _check_depth(text: str) -> None:
-    """Before composing, which recurses."""
-    depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > DEEPEST:
-            what = f"nested deeper than {DEEPEST} levels"
-            raise _Refused(what, "a policy needs five; look for a stray bracket", event.start_mark)
-
-
 class _Reading:
     """One walk over the composed nodes; aliases are written out, up to the limits."""
 
@@ -128,7 +76,7 @@ class _Reading:
     def read(self, root: yaml.Node) -> None:
         try:
             self.tree.value = self._value(root, ())
-        except _Refused as refused:
+        except Refused as refused:
             mistake = _at(self.tree.source, refused.mark, refused.what, refused.remedy)
             self.tree.mistakes.append(mistake)
 
@@ -136,7 +84,7 @@ class _Reading:
         self.left -= 1
         if self.left < 0 or len(path) > DEEPEST:
             what = f"aliases stand for more than {MOST_NODES} values or {DEEPEST} levels"
-            raise _Refused(what, "write the values out", node.start_mark)
+            raise Refused(what, "write the values out", node.start_mark)
         self.tree.values[path] = _line_column(node.start_mark)
         if node.tag not in _TAGS:
             self._refuse(node, path, f"the tag {node.tag} is not allowed", "write the plain value")
@@ -161,12 +109,12 @@ class _Reading:
                 yield key.value, value
 
     def _scalar(self, node: yaml.Node, path: Path) -> Any:
-        text, tag = str(node.value), str(node.tag).removeprefix(_TAG)
+        text, tag = str(node.value), str(node.tag).removeprefix(TAG)
         if tag == "null":
             return None
-        if tag == "bool" and _BOOL.fullmatch(text):
+        if tag == "bool" and BOOL.fullmatch(text):
             return text.lower() in _TRUE
-        if tag == "int" and _INT.fullmatch(text):
+        if tag == "int" and INT.fullmatch(text):
             return int(text)
         return text
 

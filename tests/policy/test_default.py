@@ -94,7 +94,7 @@ def test_what_is_left_out_takes_the_smallest_power() -> None:
         "approvals": [],
         "signals": [],
         "limits": {
-            "lease_wait": "1d",
+            "lease_wait": "24h",
             "end_job": "15m",
             "reset_gpu": "10m",
             "reboot": "30m",
