@@ -8,8 +8,10 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import BinaryIO
 
 from console import exits
@@ -75,44 +77,48 @@ class _Flushing:
 def _print(log: BinaryIO, arguments: argparse.Namespace) -> None:
     output = _Output()
     answers = Reader().answers(lines.blocks(_Flushing(log, output)))
+    form = JSON if arguments.json else PLAIN
     if arguments.collapse:
         output.texts.extend(_collapsed(collapse(answers), arguments.json))
     elif arguments.all:
-        output.texts.extend(_all(answers, arguments.json))
+        _print_all(answers, form, output)
     else:
-        for text in _readings(answers, arguments.json):
-            output.texts.append(text)
+        _print_readings(answers, form, output)
     output.flush()
 
 
-def _readings(answers: Iterable[tuple[int, Answer]], as_json: bool) -> Iterator[str]:
-    start, rest = ('{"line": ', _json_rest) if as_json else ("", _plain_rest)
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a reading is printed: what stands before its line number, what after, and a null."""
+
+    start: str
+    rest: Callable[[Reading], str]
+    nothing: str
+
+
+PLAIN = _Form("", lambda reading: f"\t{plain(reading)}\n", "{line}\tnull\n")
+JSON = _Form('{"line": ', lambda reading: f", {json.dumps(mapping(reading))[1:]}\n", "null\n")
+
+
+def _print_readings(answers: Iterable[tuple[int, Answer]], form: _Form, output: _Output) -> bool:
+    """Whether there were any."""
+    some = False
+    start, append = form.start, output.texts.append
     for number, answer in answers:
-        if answer.readings:
-            kept = answer.kept
-            if kept is None:
-                kept = answer.kept = [rest(reading) for reading in answer.readings]
-            for text in kept:
-                yield f"{start}{number}{text}"
+        kept = answer.kept
+        if kept is None:
+            kept = answer.kept = [form.rest(reading) for reading in answer.readings]
+        for text in kept:
+            some = True
+            append(f"{start}{number}{text}")
+    return some
 
 
-def _all(answers: Iterable[tuple[int, Answer]], as_json: bool) -> Iterator[str]:
-    """As `_readings`, and null for a line without any. A long line comes in several answers."""
-    last, silent = 0, False
-    for number, answer in answers:
-        if number != last:
-            if silent:
-                yield _nothing(last, as_json)
-            last, silent = number, True
-        if answer.readings:
-            silent = False
-            yield from _readings([(number, answer)], as_json)
-    if silent:
-        yield _nothing(last, as_json)
-
-
-def _nothing(number: int, as_json: bool) -> str:
-    return "null\n" if as_json else f"{number}\tnull\n"
+def _print_all(answers: Iterable[tuple[int, Answer]], form: _Form, output: _Output) -> None:
+    """As `_print_readings`, and null for a line without any. A long line has several answers."""
+    for number, of_line in groupby(answers, key=itemgetter(0)):
+        if not _print_readings(of_line, form, output):
+            output.texts.append(form.nothing.format(line=number))
 
 
 def _collapsed(collapsed: Collapsed, as_json: bool) -> Iterator[str]:
@@ -134,11 +140,3 @@ def _tally_json(tally: Tally) -> str:
 def _tally_plain(tally: Tally) -> str:
     counts = f"count={tally.count} first={tally.first} last={tally.last}"
     return f"{tally.first}\t{plain(tally.reading)} {counts}\n"
-
-
-def _json_rest(reading: Reading) -> str:
-    return ", " + json.dumps(mapping(reading))[1:] + "\n"
-
-
-def _plain_rest(reading: Reading) -> str:
-    return "\t" + plain(reading) + "\n"

@@ -30,9 +30,10 @@ Message = Callable[[random.Random], str]
 
 
 class Run(NamedTuple):
-    """One process: seconds, peak resident memory in MiB, lines of output."""
+    """One process: seconds, of them on a core, peak resident memory in MiB, lines of output."""
 
     seconds: float
+    core_seconds: float
     mib: float
     outputs: int
 
@@ -44,14 +45,18 @@ def measure(lines: int = LINES) -> dict[str, Any]:
         with log.open("w", encoding="utf-8") as file:
             file.writelines(storm(lines))
         size = log.stat().st_size
-        floor = _run([sys.executable, "-c", _FLOOR, str(log)])
+        output = Path(folder) / "output"
+        floor = _run([sys.executable, "-c", _FLOOR, str(log)], output)
         command = [sys.executable, "-m", "console.main", "read-log", str(log)]
-        collapse, json_ = _run([*command, "--collapse"]), _run([*command, "--json"])
+        collapse = _run([*command, "--collapse"], output)
+        json_ = _run([*command, "--json"], output)
     return {
         "collapse_lines_per_second": round(lines / collapse.seconds),
         "json_lines_per_second": round(lines / json_.seconds),
-        "collapse_over_floor": round(collapse.seconds / floor.seconds, 1),
-        "json_over_floor": round(json_.seconds / floor.seconds, 1),
+        "collapse_lines_per_core_second": round(lines / collapse.core_seconds),
+        "json_lines_per_core_second": round(lines / json_.core_seconds),
+        "collapse_over_floor": round(collapse.core_seconds / floor.core_seconds, 1),
+        "json_over_floor": round(json_.core_seconds / floor.core_seconds, 1),
         "faults": collapse.outputs,
         "collapse_mib": round(collapse.mib, 1),
         "json_mib": round(json_.mib, 1),
@@ -96,21 +101,18 @@ def _of(device: str, code: int, tail: str) -> Message:
     return message
 
 
-def _run(command: list[str]) -> Run:
+def _run(command: list[str], output: Path) -> Run:
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=_environment())  # noqa: S603
-    assert process.stdout is not None
-    outputs = sum(chunk.count(b"\n") for chunk in iter(lambda: _some(process), b""))
-    _, status, usage = os.wait4(process.pid, 0)
+    with output.open("wb") as stdout:
+        process = subprocess.Popen(command, stdout=stdout, env=_environment())  # noqa: S603
+        _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with exit status {process.returncode}")
-    return Run(time.perf_counter() - start, usage.ru_maxrss / 1024, outputs)
-
-
-def _some(process: subprocess.Popen[bytes]) -> bytes:
-    assert process.stdout is not None
-    return os.read(process.stdout.fileno(), 1 << 20)
+    with output.open("rb") as written:
+        outputs = sum(1 for _ in written)
+    return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, outputs)
 
 
 def _environment() -> dict[str, str]:

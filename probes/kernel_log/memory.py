@@ -33,7 +33,7 @@ class Memory:
     line: int = 0
     uptime: float | None = None
     gpu_named: tuple[int, str | None] = (_LONG_AGO, None)
-    unsupported: int = _LONG_AGO
+    unsupported: tuple[int, str | None] = (_LONG_AGO, None)
     boot_record: int = _LONG_AGO
     explained: dict[str, str] = field(default_factory=dict)
     seen: set[tuple[int | str, str | None]] = field(default_factory=set)
@@ -107,15 +107,22 @@ def _of_the_named_gpu(memory: Memory, reading: Reading) -> Reading:
 
 
 def _not_supported(memory: Memory, reading: Reading) -> Reading:
-    memory.unsupported = memory.line
-    return _of_the_named_gpu(memory, reading)
+    named = _of_the_named_gpu(memory, reading)
+    memory.unsupported = (memory.line, named.pci)
+    return named
 
 
 def _probe_failed(memory: Memory, reading: Reading) -> Reading:
     """A GPU that this driver does not support is no broken GPU: a boot would change nothing."""
-    if reading.kind != "nvrm" or memory.line - memory.unsupported > NEAR:
+    line, pci = memory.unsupported
+    another = pci is not None and reading.pci is not None and not _same(pci, reading.pci)
+    if reading.kind != "nvrm" or memory.line - line > NEAR or another:
         return reading
     return replace(reading, sev="degraded", action="hold", fault="config-mismatch")
+
+
+def _same(one: str, other: str) -> bool:
+    return without_function(one) == without_function(other)
 
 
 def _heartbeat(memory: Memory, reading: Reading) -> Reading:
@@ -131,11 +138,12 @@ def _boot_record(memory: Memory, reading: Reading) -> Reading:
 
 def _firmware_record(memory: Memory, reading: Reading) -> Reading:
     """Never act on what happened before this boot: the boot was the remedy."""
-    in_record = memory.line - memory.boot_record <= NEAR
-    early = memory.uptime is not None and memory.uptime < EARLY_BOOT_S
-    if in_record:
-        memory.boot_record = memory.line
-    if not (in_record or early) or reading.action == "none":
+    if memory.uptime is None:
+        before = memory.line - memory.boot_record <= NEAR
+        memory.boot_record = memory.line if before else memory.boot_record
+    else:
+        before = memory.uptime < EARLY_BOOT_S
+    if not before or reading.action == "none":
         return reading
     return replace(
         reading, sev="degraded", action="hold", fault="unknown-code", note="previous_boot"

@@ -50,10 +50,6 @@ MLX5 = (
          "pcie_bandwidth_limited", "pcie", "degraded", "hold", "pcie-degraded"),
     _row(r"probe with driver mlx5_core failed with error|mlx5_core: probe of \S+ failed with error",
          "probe_failed", "nic", "fatal", "drain", "nic-degraded"),
-    _row(r": Link down\b",
-         "link_down", "nic", "degraded", "hold", "nic-degraded"),
-    _row(r": Link up\b",
-         "link_up", "nic", "info", "none", "none"),
 )
 EFA = (
     _row(r"Wait for completion \(\w+\) timeout",

@@ -12,7 +12,7 @@ from probes import catalog
 from probes.kernel_log.reading import Reading
 
 _TAIL = re.compile(
-    r"([A-Z][A-Z0-9_/]*)\s+(?:Non-?[Ff]atal|Fatal)(?:\s+XC\d+\s+i\d+\s+Link\s+(-?\d{2,4}|\d(?=\D))"
+    r"([A-Z][A-Z0-9_/]*)\s+(?:Non-?[Ff]atal|Fatal)(?:\s+XC\d+\s+i\d+\s+Link\s+(-?\d{2,4}|-?\d(?=\D))"
     r"(?:\s*\(\s*0x([0-9a-fA-F]{8})(?:[\s,]+0x([0-9a-fA-F]{8}))?)?)?"
 )
 _SEVERITY = {"none": "warning", "follow_recovery_action": "degraded", "reset_gpu": "fatal"}

@@ -30,7 +30,7 @@ _WORDS = tuple(
     for word in (
         "NVRM", "Xid (", "nvidia", "AER: ", "PCIe Bus Error", "mlx5_", "efa", "infiniband",
         "WATCHDOG", "arrier", "Hardware Error", "EDAC", "BERT", "blocked", "libnccl", "uvm",
-        "knvlink", "hardware memory",
+        "knvlink", "hardware memory", "Missed",
     )
 )  # fmt: skip
 """Without one of these a line reads as nothing."""
@@ -97,6 +97,11 @@ class Reader:
         self._line += 1
         readings = self._recalled(self._answer(raw), raw, uptime).readings
         return _with_processes(readings, raw, self._line) if readings else ()
+
+    def forget_answers(self) -> None:
+        """Read on without the kept answers; what the boot's log said so far is remembered."""
+        self._storm.clear()
+        self._others.clear()
 
     def answers(self, blocks: Iterable[Block]) -> Iterator[tuple[int, Answer]]:
         """Number and answer of every line, in order, without process ids and names."""
