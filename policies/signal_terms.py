@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from fleet.fault import FaultName
 from fleet.names import DOMAIN
-from policies.terms import Terms, refusal
+from policies.terms import Terms, refusal, shown
 
 
 class Status(StrEnum):
@@ -18,13 +18,27 @@ class Status(StrEnum):
     FALSE = "False"
 
 
+MOST_REPEATS = 3
+LONGEST_REASON = 128
+"""With at most three repeats, each of one character, matching takes a fraction of a second at
+worst; a pattern that repeats a group can take for ever, and the watcher with it."""
+
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
+_REPEATED_GROUP = re.compile(r"\)[*+{]")
+_REPEAT = re.compile(r"[*+]|\{\d*,")
+
+
 def check_pattern(text: str) -> str:
-    """Accept a regular expression."""
+    """Accept a regular expression whose matching is bound to end soon."""
     try:
         re.compile(text)
     except (re.error, RecursionError, OverflowError) as problem:
-        what = f"{text!r} is not a regular expression: {problem}"
+        what = f"{shown(text)} is not a regular expression: {problem}"
         raise refusal(what, "write it like NvidiaXID79.*") from problem
+    plain = _ESCAPED.sub("x", text)
+    if _REPEATED_GROUP.search(plain) or len(_REPEAT.findall(plain)) > MOST_REPEATS:
+        what = f"{shown(text)} may take for ever to match"
+        raise refusal(what, f"repeat no group, and single characters {MOST_REPEATS} times at most")
     return text
 
 
@@ -33,7 +47,7 @@ def check_foreign(text: str) -> str:
     if text == "Ready":
         raise refusal("'Ready' is built in: it is host-unreachable", "take this signal out")
     if text.startswith(f"{DOMAIN}/"):
-        raise refusal(f"{text!r} is our own and is read as it is", "take this signal out")
+        raise refusal(f"{shown(text)} is our own and is read as it is", "take this signal out")
     return text
 
 
@@ -51,12 +65,13 @@ class Signal(Terms):
     reason: Annotated[str, Field(max_length=400), AfterValidator(check_pattern)] = Field(
         default=".*",
         description="Regular expression that the whole reason must match. The first signal of the"
-        " list that matches a condition counts. Default .*: any.",
+        " list that matches a condition counts. It may repeat no group, and single characters three"
+        " times at most, so that it always ends. Default .*: any.",
         examples=["NvidiaXID79.*"],
     )
     fault: FaultName = Field(description="The fault it stands for.", examples=[FaultName.GPU_LOST])
 
     def matches(self, type_: str, status: str, reason: str) -> bool:
-        """Whether a condition is the one meant. Long reasons are cut, so a pattern cannot stall."""
+        """Whether a condition is the one meant, judged by the first characters of its reason."""
         same = type_ == self.type and status == self.status.value
-        return same and re.fullmatch(self.reason, reason[:256]) is not None
+        return same and re.fullmatch(self.reason, reason[:LONGEST_REASON]) is not None

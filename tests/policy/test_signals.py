@@ -10,13 +10,17 @@ from fleet.fault import Advice, ConditionType, Fault, FaultName
 from fleet.node import Condition, NodeIdentity, NodeState
 from fleet.part import HOST, Part
 from fleet.report import Report
-from policies.document import default_policy, load
+from policies.document import PolicyErrors, default_policy, load
 from policies.schema import Policy
 from policies.signals import read_report, scopes_of
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 DEFAULT = default_policy()
+SIGNAL = """\
+faults: {{slow: {{}}}}
+signals: [{{type: A, status: 'True', reason: '{}', fault: slow}}]
+"""
 LOST = Fault(Part("gpu:3"), FaultName.GPU_LOST, "xid:79", Advice.REBOOT, 1, NOW - 5 * MINUTE)
 READY = Condition("Ready", "True", "KubeletReady", "", NOW)
 
@@ -265,6 +269,28 @@ def test_a_long_reason_of_others_cannot_stall_the_watcher() -> None:
         "p",
     )
     assert not read(node(Condition("A", "True", "y" * 1_000_000 + "x", "")), policy).faults
+
+
+@pytest.mark.parametrize(
+    ("pattern", "says"),
+    [
+        ("(", "not a regular expression"),
+        ("*", "not a regular expression"),
+        ("(a+)+b", "may take for ever"),
+        ("(a|a)*b", "may take for ever"),
+        ("(a?){40}b", "may take for ever"),
+        (".*.*.*.*x", "may take for ever"),
+        ("a{1,}b{,9}c*d+", "may take for ever"),
+    ],
+)
+def test_a_pattern_that_could_stall_the_watcher_is_refused(pattern: str, says: str) -> None:
+    with pytest.raises(PolicyErrors, match=says):
+        load(SIGNAL.format(pattern), "p")
+
+
+@pytest.mark.parametrize("pattern", [r"Xid\d+\(.*\)*", "(a|b)?c.*", r"a\*\+\*\+x", "A[0-9]{2}.+"])
+def test_a_pattern_that_ends_soon_is_accepted(pattern: str) -> None:
+    load(SIGNAL.format(pattern), "p")
 
 
 def test_the_same_fault_said_twice_is_one_fault_with_the_earlier_sight() -> None:
