@@ -7,6 +7,7 @@ each incident, so it must survive JSON unchanged.
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated
 
 from pydantic import Field
@@ -81,7 +82,7 @@ class Policy(Terms):
         every = [*named, *self.hand_offs_count_in]
         return tuple(dict.fromkeys(each for each in every if each.startswith(LABEL_PREFIX)))
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A short name of this document's content; only a name, never a key to look it up."""
         plain = json.dumps(self.model_dump(mode="json"), sort_keys=True)

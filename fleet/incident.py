@@ -1,0 +1,288 @@
+"""The facts of one incident so far. Whoever knows them all knows what to do next.
+
+The stage on the ladder is not written here: `policies.decide` derives it, so that a history can be
+replayed by a thin loop and re-judged by another policy. An incident only ever grows, by the small
+pure methods below; every list in it has a named limit.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+
+from fleet.fault import Fault
+from fleet.message import Granted, HoldRemoved, Message, NodeGone, Reported
+from fleet.node import NodeIdentity
+from fleet.opening import Opening
+from fleet.order import Order
+from fleet.outcome import Outcome, OutcomeKind, PastAttempt
+from fleet.reason import HOLD_REMOVED, MARK_REMOVED
+from fleet.report import Report
+from fleet.request import StepRequest
+from fleet.sighting import Sighting, Span, prove, see
+from fleet.step import REPAIRS, Step
+
+MAX_ATTEMPTS = 100
+"""Attempts kept, repeats of one outcome counted as one; `decide` hands off long before."""
+MAX_ORDERS = 50
+MAX_BOOTS = 16
+MAX_FINDINGS = 32
+MAX_TEXT = 500
+"""Characters kept of an outcome's sentence and of a finding's evidence."""
+
+
+class End(StrEnum):
+    """How an incident ended. RECOVERED: nothing of ours repaired it; HANDED_OFF: a person did."""
+
+    RECOVERED = "recovered"
+    REPAIRED = "repaired"
+    REPLACED = "replaced"
+    HANDED_OFF = "handed-off"
+    CANCELLED = "cancelled"
+    SUPERSEDED = "superseded"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A step that was asked for and how it ended.
+
+    The same outcome of the same step in a row is one attempt with several `tries`, `since` its
+    first start. `ours` is false for a boot that we did not order.
+    """
+
+    request: StepRequest
+    since: datetime
+    started: datetime
+    ended: datetime
+    outcome: Outcome
+    tries: int = 1
+    ours: bool = True
+
+    @property
+    def step(self) -> Step:
+        """What was tried."""
+        return self.request.step
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The step that is being performed now."""
+
+    request: StepRequest
+    started: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOff:
+    """Since when a person has the incident, and what they were asked for."""
+
+    at: datetime
+    needs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Everything known of one node's trouble, from its opening to now.
+
+    `node` is the Node object as it stands (the machine never changes), `boots` the boot ids seen,
+    newest last. `operations` counts the steps asked for and makes their ids; `digest` names this
+    state: equal facts in equal order have equal digests.
+    """
+
+    opening: Opening
+    opened: datetime
+    node: NodeIdentity
+    report: Report | None = None
+    boots: tuple[str, ...] = ()
+    sightings: tuple[Sighting, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    running: Running | None = None
+    operations: int = 0
+    orders: tuple[Order, ...] = ()
+    granted: Granted | None = None
+    hold_removed: HoldRemoved | None = None
+    node_gone: NodeGone | None = None
+    handed_off: HandedOff | None = None
+    digest: str = field(default="")
+
+    @classmethod
+    def open(cls, opening: Opening, now: datetime) -> "Incident":
+        """An incident of which only the opening is known."""
+        return cls(opening, now, opening.node)._with(opening, now)
+
+    @property
+    def boot_id(self) -> str:
+        """The node's boot as last seen; empty where none was."""
+        return self.boots[-1] if self.boots else ""
+
+    def with_message(self, message: Message) -> "Incident":
+        """Add what arrived; a message about another machine or an older moment changes nothing."""
+        match message:
+            case Reported(report, at):
+                return self._with_report(report, at)
+            case NodeGone():
+                return self._with(message, message.at, node_gone=message)
+            case HoldRemoved():
+                return self._with(message, message.at, hold_removed=message)
+            case Granted():
+                return self._with(message, message.at, granted=message)
+            case Order():
+                orders = (*self.orders, message)[-MAX_ORDERS:]
+                return self._with(message, message.at, orders=orders)
+
+    def with_step(self, request: StepRequest, now: datetime) -> "Incident":
+        """A step is asked for: it is a fact before it happens."""
+        return self._with(
+            request, now, running=Running(request, now), operations=self.operations + 1
+        )
+
+    def with_outcome(self, outcome: Outcome, now: datetime) -> "Incident":
+        """The step that was running has ended."""
+        assert self.running, "an outcome belongs to a step that was asked for"
+        request, started = self.running.request, self.running.started
+        outcome = _bounded(outcome)
+        attempts = _added(self.attempts, Attempt(request, started, started, now, outcome))
+        after = self._with(outcome, now, attempts=attempts, running=None)
+        after = after._noticing(outcome, now)
+        if request.step is Step.VERIFY:
+            proven = prove(after.sightings, outcome, after.report, Span(started, now))
+            after = replace(after, sightings=proven)
+        return after._booted(outcome.boot_id, now, ordered=request)
+
+    def with_hand_off(self, needs: tuple[str, ...], now: datetime) -> "Incident":
+        """A person is asked to take over; only a person's order ends that."""
+        if self.handed_off and not any(each.at >= self.handed_off.at for each in self.orders):
+            return self
+        return self._with(needs, now, handed_off=HandedOff(now, needs))
+
+    def _with_report(self, report: Report, now: datetime) -> "Incident":
+        if self._outdated(report):
+            return self
+        first = self.opening.mark.opened if self.report is None else now
+        booted = self._booted(report.boot_id, now, ordered=self._reboot_in_question())
+        back = report.node.uid != self.node.uid
+        return booted._with(
+            report.fingerprint,
+            now,
+            node=report.node,
+            report=report,
+            sightings=see(self.sightings, report, min(first, now), now),
+            node_gone=None if back else self.node_gone,
+        )
+
+    def _outdated(self, report: Report) -> bool:
+        if report.node.machine != self.node.machine:
+            return True
+        if self.node_gone and report.node.uid == self.node_gone.uid:
+            return True
+        if report.boot_id in self.boots[:-1]:
+            return True
+        return self.report is not None and report.observed < self.report.observed
+
+    def _reboot_in_question(self) -> StepRequest | None:
+        """Our reboot of the present boot, running or tried: a new boot id is then its doing."""
+        if self.running and self.running.request.step is Step.REBOOT:
+            return self.running.request
+        tried = [each for each in self.attempts if each.step is Step.REBOOT and each.ours]
+        if tried and tried[-1].request.boot_id == self.boot_id:
+            return tried[-1].request
+        return None
+
+    def _booted(self, boot_id: str, now: datetime, ordered: StepRequest | None) -> "Incident":
+        """Notice a new boot; one that nobody of us ordered counts as an attempt while held."""
+        if not boot_id or boot_id in self.boots:
+            return self
+        after = replace(self, boots=(*self.boots, boot_id)[-MAX_BOOTS:])
+        ours = ordered is not None and ordered.step is Step.REBOOT
+        if not self.boots or ours or not self.held:
+            return after
+        return after._with_foreign_reboot(self.boot_id, boot_id, now)
+
+    def _with_foreign_reboot(self, before: str, boot_id: str, now: datetime) -> "Incident":
+        faults = tuple(each.fault for each in self.standing)
+        request = StepRequest(
+            operation="",
+            step=Step.REBOOT,
+            incident=self.opening.mark.id,
+            node=self.node,
+            boot_id=before,
+            deadline=now,
+            faults=faults,
+        )
+        outcome = Outcome(OutcomeKind.SUCCEEDED, "", "somebody else rebooted it", boot_id)
+        attempt = Attempt(request, now, now, now, outcome, ours=False)
+        return replace(self, attempts=_added(self.attempts, attempt))
+
+    def _noticing(self, outcome: Outcome, now: datetime) -> "Incident":
+        """A step that found our hold gone tells what the watcher will tell, only sooner."""
+        if outcome.reason not in (HOLD_REMOVED, MARK_REMOVED):
+            return self
+        removed = HoldRemoved(self.node.uid, outcome.reason == MARK_REMOVED, now)
+        return replace(self, hold_removed=removed)
+
+    @property
+    def standing(self) -> tuple[Sighting, ...]:
+        """Faults that were seen and not positively seen to be gone."""
+        return tuple(each for each in self.sightings if each.cleared is None)
+
+    @property
+    def held(self) -> bool:
+        """Whether our hold is on this Node object, as far as we know."""
+        hold = self.last(Step.HOLD, OutcomeKind.SUCCEEDED)
+        if hold is None or hold.request.node.uid != self.node.uid:
+            return False
+        release = self.last(Step.RELEASE, OutcomeKind.SUCCEEDED)
+        if release and release.started >= hold.started:
+            return False
+        return not (self.hold_removed and self.hold_removed.at >= hold.started)
+
+    def last(self, step: Step, kind: OutcomeKind | None = None) -> Attempt | None:
+        """The newest attempt at a step, of one kind of outcome if given."""
+        for attempt in reversed(self.attempts):
+            if attempt.step is step and kind in (None, attempt.outcome.kind):
+                return attempt
+        return None
+
+    @property
+    def repairs(self) -> tuple[PastAttempt, ...]:
+        """What later incidents of this machine must remember."""
+        tried = (each for each in self.attempts if each.step in REPAIRS)
+        return tuple(PastAttempt(each.step, each.started, each.request.parts) for each in tried)
+
+    def _with(self, fact: object, now: datetime, **changes: object) -> "Incident":
+        text = f"{self.digest}\n{now.isoformat()}\n{fact!r}"
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return replace(self, digest=digest, **changes)  # type: ignore[arg-type]
+
+
+def faults_of(sightings: Sequence[Sighting]) -> tuple[Fault, ...]:
+    """The faults behind sightings."""
+    return tuple(each.fault for each in sightings)
+
+
+def _added(attempts: tuple[Attempt, ...], new: Attempt) -> tuple[Attempt, ...]:
+    """Add an attempt; the same end of the same step again is one attempt with one more try."""
+    kept = list(attempts)
+    if kept and _repeats(kept[-1], new):
+        last = kept.pop()
+        new = replace(new, since=last.since, tries=last.tries + 1)
+    if len(kept) >= MAX_ATTEMPTS:
+        oldest = (n for n, each in enumerate(kept) if each.step not in REPAIRS)
+        kept.pop(next(oldest, 0))
+    return (*kept, new)
+
+
+def _repeats(last: Attempt, new: Attempt) -> bool:
+    if last.step is not new.step or OutcomeKind.SUCCEEDED in (last.outcome.kind, new.outcome.kind):
+        return False
+    if new.step in REPAIRS:
+        return False
+    return (last.outcome.kind, last.outcome.reason) == (new.outcome.kind, new.outcome.reason)
+
+
+def _bounded(outcome: Outcome) -> Outcome:
+    findings = tuple(
+        replace(each, evidence=each.evidence[:MAX_TEXT]) for each in outcome.findings[:MAX_FINDINGS]
+    )
+    return replace(outcome, detail=outcome.detail[:MAX_TEXT], findings=findings)

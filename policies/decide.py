@@ -1,0 +1,96 @@
+"""What comes next for an incident: pure, and the same in production, simulator and what-if.
+
+Derive where the ladder stands from the facts, take the first move whose guard holds, and say it as
+a decision with its reasons. No clock, no chance, no log.
+"""
+
+from datetime import datetime
+
+from fleet.decision import Act, Ask, Basis, Close, Decision, HandOff, Wait
+from fleet.incident import End, Incident
+from fleet.step import Step
+from policies.guards import GUARDS
+from policies.ladder import FIRST, LADDER, NO_LEASE, Ending, Guard, Move
+from policies.requests import request_for
+from policies.scene import Scene
+from policies.schema import Policy
+from policies.timers import TIMERS
+from policies.wording import facts_of, needs_of, question_of, reasons_for
+
+
+def decide(policy: Policy, incident: Incident, now: datetime) -> Decision:
+    """Return the one thing to do, or to wait for, now. Equal arguments, equal decision."""
+    scene = Scene(policy, incident, now)
+    move, until = next_move(scene)
+    if _owes_lease(scene, move):
+        return _act(scene, Step.GIVE_BACK, Move(Step.GIVE_BACK))
+    basis = basis_of(scene)
+    reasons = reasons_for(scene, move)
+    if move.to is Ending.ASK:
+        question, answers, expiry = question_of(scene, move)
+        assert until, "a question has a time by which it must be answered"
+        return Ask(question, answers, until, expiry, reasons, basis)
+    if move.to is Ending.END:
+        return Close(end_of(scene), reasons, basis)
+    if until:
+        return Wait(move.to, until, reasons, basis)
+    if move.to is Step.HAND_OFF:
+        return HandOff(needs_of(scene, move), reasons, basis)
+    return _act(scene, move.to, move)
+
+
+def next_move(scene: Scene) -> tuple[Move, datetime | None]:
+    """The first move whose guard holds, and until when where it is a wait."""
+    step = scene.cursor.step if scene.cursor else None
+    for move in FIRST:
+        holds, until = _holds(scene, move)
+        if holds:
+            return move, until
+    for move in LADDER[step, scene.on]:
+        holds, until = _holds(scene, move)
+        if holds:
+            return move, until
+    raise AssertionError(f"the row {step}, {scene.on} of the ladder leads nowhere")
+
+
+def end_of(scene: Scene) -> End:
+    """Which of the ends this is, once nothing is left to do."""
+    if scene.gone_at or (scene.incident.node_gone and not scene.incident.held):
+        return End.SUPERSEDED
+    if scene.cancelled_at or GUARDS[Guard.MARK_TAKEN](scene):
+        return End.CANCELLED
+    if scene.incident.handed_off:
+        return End.HANDED_OFF
+    if any(each.ours for each in scene.repairs):
+        return End.REPAIRED
+    return End.RECOVERED if not scene.incident.orders else End.CANCELLED
+
+
+def basis_of(scene: Scene) -> Basis:
+    """What the decision rests on."""
+    return Basis(scene.now, facts_of(scene), scene.incident.digest, scene.policy.digest)
+
+
+def _holds(scene: Scene, move: Move) -> tuple[bool, datetime | None]:
+    if not move.wait:
+        return GUARDS[move.when](scene), None
+    until = TIMERS[move.when](scene)
+    return (until is not None and scene.now < until), until
+
+
+def _act(scene: Scene, step: Step, move: Move) -> Act:
+    return Act(request_for(scene, step), reasons_for(scene, move), basis_of(scene))
+
+
+def _owes_lease(scene: Scene, move: Move) -> bool:
+    """Whether a lease, or an ask for one, is to be given back before this.
+
+    A budget that cannot be reached frees it itself when the run is closed, so this is tried a few
+    times and then left.
+    """
+    if move.to not in NO_LEASE or scene.asked is None:
+        return False
+    if move.to is Ending.ASK and scene.incident.held:
+        return False
+    last = scene.incident.attempts[-1]
+    return last.step is not Step.GIVE_BACK or last.tries < scene.limits.step_tries

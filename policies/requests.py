@@ -1,0 +1,97 @@
+"""What each step is asked: everything that an activity needs, decided before it starts."""
+
+from datetime import datetime, timedelta
+
+from fleet.finding import Finding, Verdict
+from fleet.request import StepRequest
+from fleet.sighting import Sighting
+from fleet.step import Step
+from policies.fault_terms import AfterDeadline
+from policies.ladder import On
+from policies.parts import parts_for
+from policies.plan import drain_of, plan_of
+from policies.reading import read_outcome
+from policies.scene import Scene
+
+QUICK = timedelta(minutes=10)
+"""For a step that is one or two calls to the API server or the budget, with retries."""
+
+
+def request_for(scene: Scene, step: Step) -> StepRequest:
+    """The request of a step from here; its operation id is new, short and deterministic."""
+    incident = scene.incident
+    faults = tuple(each.fault for each in scene.standing)
+    verifying = step is Step.VERIFY
+    return StepRequest(
+        operation=f"{incident.opening.mark.id}-{incident.operations + 1}-{step}",
+        step=step,
+        incident=incident.opening.mark.id,
+        node=incident.node,
+        boot_id=incident.boot_id,
+        deadline=deadline_of(scene, step),
+        faults=faults,
+        parts=parts_for(step, faults),
+        checks=_checks(scene) if verifying else (),
+        settle=_settle(scene) if verifying and scene.repaired else timedelta(0),
+        force=_forced(scene, step),
+        makes_way_for=_next(scene) or Step.REBOOT,
+        evidence=_evidence(scene),
+    )
+
+
+def deadline_of(scene: Scene, step: Step) -> datetime:
+    """The absolute end of a step. A drain's counts from the lease; a retry never extends it."""
+    limits = scene.limits
+    if step is Step.DRAIN:
+        return _drain_deadline(scene)
+    times = {Step.RESET_GPU: limits.reset_gpu, Step.REBOOT: limits.reboot}
+    if step is Step.VERIFY:
+        return scene.now + max(limits.verify, _settle(scene))
+    return scene.now + times.get(step, QUICK)
+
+
+def _drain_deadline(scene: Scene) -> datetime:
+    """At least one pause from now, so that an empty node is seen to be empty at any time."""
+    drain = drain_of(scene, _next(scene) or Step.REBOOT)
+    assert drain, "a drain is asked for only where there is one to do"
+    since = scene.leased_at or scene.now
+    return max(since + drain.deadline, scene.now + scene.limits.step_pause)
+
+
+def _next(scene: Scene) -> Step | None:
+    plan = plan_of(scene)
+    return plan.next if plan else None
+
+
+def _about(scene: Scene) -> tuple[Sighting, ...]:
+    """What a verify is about: what stands, else everything that ever did."""
+    return scene.standing or scene.incident.sightings
+
+
+def _checks(scene: Scene) -> tuple[str, ...]:
+    """The checks of every fault concerned, in the policy's order, each once."""
+    terms = (scene.policy.fault(each.fault.name).verify for each in _about(scene))
+    return tuple(dict.fromkeys(check.value for each in terms for check in each.checks))
+
+
+def _settle(scene: Scene) -> timedelta:
+    terms = (scene.policy.fault(each.fault.name).verify for each in _about(scene))
+    return max((each.settle for each in terms), default=timedelta(0))
+
+
+def _forced(scene: Scene, step: Step) -> bool:
+    """A drain by policy; a release on a person's word."""
+    if step is Step.DRAIN:
+        drain = drain_of(scene, _next(scene) or Step.REBOOT)
+        return drain is not None and drain.after_deadline is AfterDeadline.FORCE
+    return step is Step.RELEASE and not scene.healthy
+
+
+def _evidence(scene: Scene) -> tuple[Finding, ...]:
+    """What the last verify of this very boot saw."""
+    verify = scene.verify
+    if verify is None or verify.request.boot_id != scene.incident.boot_id:
+        return ()
+    if read_outcome(verify.step, verify.outcome) is not On.STANDS:
+        return ()
+    return tuple(each for each in verify.outcome.findings if each.verdict is Verdict.FAULT)

@@ -1,0 +1,213 @@
+"""One moment of one incident under one policy: the facts that guards and plans ask for.
+
+Only readings of facts; what follows from them is the ladder's business. Values are computed once
+and kept, since one decision asks for many of them several times.
+"""
+
+from datetime import datetime
+from functools import cached_property
+
+from fleet.incident import Attempt, Incident
+from fleet.order import Order, Verb
+from fleet.outcome import OutcomeKind
+from fleet.reason import QUEUED, UNMANAGED
+from fleet.report import Report
+from fleet.sighting import Sighting
+from fleet.step import REPAIRS, Step
+from policies.ladder import On
+from policies.reading import read_outcome
+from policies.schema import Policy
+
+SERVING = (Step.GIVE_BACK,)
+"""Steps that serve a stage and do not move the ladder."""
+TRIED = (OutcomeKind.SUCCEEDED, OutcomeKind.PERMANENT, OutcomeKind.AMBIGUOUS)
+"""Outcomes by which a repair counts as tried: it happened, or it may have, or it cannot."""
+
+
+class Scene:
+    """What `decide` looks at. `now` is the decision's moment."""
+
+    def __init__(self, policy: Policy, incident: Incident, now: datetime) -> None:
+        self.policy = policy
+        self.incident = incident
+        self.now = now
+        self.limits = policy.limits
+
+    @cached_property
+    def cursor(self) -> Attempt | None:
+        """The attempt that says where on the ladder we are: the last that moved it.
+
+        A boot that we did not order is one of them, recorded after whatever ran meanwhile.
+        """
+        moving = (each for each in reversed(self.incident.attempts) if each.step not in SERVING)
+        return next(moving, None)
+
+    @cached_property
+    def on(self) -> On:
+        """How the cursor's attempt ended."""
+        return read_outcome(self.cursor.step, self.cursor.outcome) if self.cursor else On.START
+
+    @cached_property
+    def hold_started(self) -> datetime:
+        """When the present hold was asked for; the opening before the first."""
+        hold = self.incident.last(Step.HOLD, OutcomeKind.SUCCEEDED)
+        return hold.started if hold else self.incident.opened
+
+    @cached_property
+    def standing(self) -> tuple[Sighting, ...]:
+        """Faults that stand and that the policy holds a node for."""
+        standing = self.incident.standing
+        return tuple(each for each in standing if self.policy.fault(each.fault.name).hold)
+
+    def says_healthy(self, report: Report | None) -> bool:
+        """Whether a report is a witness of this boot and node, and says that nothing is wrong."""
+        if report is None or report.unknown or not report.witness:
+            return False
+        if report.boot_id != self.incident.boot_id or report.node.uid != self.incident.node.uid:
+            return False
+        return not any(self.policy.fault(each.name).hold for each in report.faults)
+
+    @cached_property
+    def report_healthy(self) -> bool:
+        """Whether the latest report says so."""
+        return self.says_healthy(self.incident.report)
+
+    @cached_property
+    def healthy(self) -> bool:
+        """Positively healthy: the report says so, and no check of ours says otherwise."""
+        return self.report_healthy and not self.standing
+
+    @cached_property
+    def verify(self) -> Attempt | None:
+        """The last verify that could tell."""
+        verifies = (e for e in reversed(self.incident.attempts) if e.step is Step.VERIFY)
+        told = (On.PASSED, On.STANDS)
+        return next((e for e in verifies if read_outcome(e.step, e.outcome) in told), None)
+
+    @cached_property
+    def confirmed_at(self) -> datetime | None:
+        """When a check of our own last saw the fault under this hold, with no repair since."""
+        verify = self.verify
+        if verify is None or read_outcome(Step.VERIFY, verify.outcome) is not On.STANDS:
+            return None
+        done = [each for each in self.repairs if each.outcome.kind is OutcomeKind.SUCCEEDED]
+        behind = verify.started < max((each.started for each in done), default=verify.started)
+        return None if behind or verify.started < self.hold_started else verify.ended
+
+    @cached_property
+    def repairs(self) -> tuple[Attempt, ...]:
+        """Repairs that count as tried, whoever did them."""
+        tried = (each for each in self.incident.attempts if each.step in REPAIRS)
+        return tuple(each for each in tried if each.outcome.kind in TRIED)
+
+    @cached_property
+    def repaired(self) -> bool:
+        """Whether anything was tried since the node was last in service."""
+        release = self.incident.last(Step.RELEASE, OutcomeKind.SUCCEEDED)
+        since = release.started if release else self.incident.opened
+        return any(each.started >= since for each in self.repairs)
+
+    @cached_property
+    def recurrences(self) -> int:
+        """How often the node was held again after a release of ours."""
+        done = [e for e in self.incident.attempts if e.outcome.kind is OutcomeKind.SUCCEEDED]
+        holds = [each.started for each in done if each.step is Step.HOLD]
+        releases = [each.started for each in done if each.step is Step.RELEASE]
+        return sum(max(holds, default=each) > each for each in releases)
+
+    @cached_property
+    def released(self) -> Attempt | None:
+        """The release under which the node is in service now, if it is."""
+        release = self.incident.last(Step.RELEASE, OutcomeKind.SUCCEEDED)
+        return release if release and release.started >= self.hold_started else None
+
+    @cached_property
+    def asked(self) -> Attempt | None:
+        """The last ask for a lease that was not given back since."""
+        ask = self.incident.last(Step.LEASE)
+        back = self.incident.last(Step.GIVE_BACK, OutcomeKind.SUCCEEDED)
+        if ask is None or (back and back.started >= ask.started):
+            return None
+        return ask
+
+    @cached_property
+    def leased_at(self) -> datetime | None:
+        """Since when a lease is ours."""
+        granted = self.asked and self.asked.outcome.kind is OutcomeKind.SUCCEEDED
+        return self.asked.ended if self.asked and granted else None
+
+    @cached_property
+    def queued_since(self) -> datetime | None:
+        """Since when an ask waits for its grant."""
+        ask = self.asked
+        waits = ask and ask.outcome.reason == QUEUED and not self.granted_since(ask.started)
+        return ask.since if ask and waits else None
+
+    def granted_since(self, started: datetime) -> bool:
+        """Whether the budget has said yes since then: a reason to ask again, not a lease."""
+        granted = self.incident.granted
+        return granted is not None and granted.at >= started
+
+    def order(self, verb: Verb) -> Order | None:
+        """The newest order of this kind."""
+        found = (each for each in reversed(self.incident.orders) if each.verb is verb)
+        return next(found, None)
+
+    def ordered_since(self, verb: Verb, since: datetime) -> bool:
+        """Whether a person ordered this at or after a moment."""
+        order = self.order(verb)
+        return order is not None and order.at >= since
+
+    @cached_property
+    def opted_out(self) -> Attempt | None:
+        """The attempt that found the node opted out by label."""
+        attempts = reversed(self.incident.attempts)
+        return next((each for each in attempts if each.outcome.reason == UNMANAGED), None)
+
+    @cached_property
+    def hold_taken_at(self) -> datetime | None:
+        """When somebody took the hold away, if nobody has said resume since."""
+        removed = self.incident.hold_removed
+        if removed is None or removed.uid != self.incident.node.uid:
+            return None
+        if self.ordered_since(Verb.RESUME, removed.at) or removed.at < self.hold_started:
+            return None
+        return removed.at
+
+    @cached_property
+    def cancelled_at(self) -> datetime | None:
+        """When a person ended the incident: by order, by label, or by taking the hold for good."""
+        order = self.order(Verb.CANCEL)
+        if order:
+            return order.at
+        if self.opted_out:
+            return self.opted_out.ended
+        taken = self.hold_taken_at
+        if taken and self.now >= taken + self.limits.pause:
+            return taken + self.limits.pause
+        return None
+
+    @cached_property
+    def gone_at(self) -> datetime | None:
+        """When the Node object went, as the watcher or a step of ours saw it."""
+        gone = self.incident.node_gone
+        if gone and gone.uid == self.incident.node.uid:
+            return gone.at
+        last = self.cursor
+        if last and self.on is On.GONE and last.request.node.uid == self.incident.node.uid:
+            return last.since
+        return None
+
+    @cached_property
+    def tries(self) -> int:
+        """How often in a row the cursor's step ended in the same way."""
+        count = 0
+        for attempt in reversed(self.incident.attempts):
+            if attempt.step in SERVING:
+                continue
+            if not self.cursor or attempt.step is not self.cursor.step:
+                break
+            if read_outcome(attempt.step, attempt.outcome) is not self.on:
+                break
+            count += attempt.tries
+        return count

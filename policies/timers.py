@@ -1,0 +1,88 @@
+"""How long each waiting stage of the ladder lasts: until an instant, or not at all (None).
+
+All times are absolute, counted from facts, so a restart neither shortens nor lengthens one.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from fleet.order import Verb
+from fleet.reason import BUSY_ELSEWHERE, INTERRUPTED, PAUSED
+from policies.guards import GUARDS
+from policies.ladder import Guard
+from policies.plan import due_of
+from policies.scene import Scene
+
+
+def _node_away(scene: Scene) -> datetime | None:
+    return scene.gone_at + scene.limits.unknown_wait if scene.gone_at else None
+
+
+def _hold_taken(scene: Scene) -> datetime | None:
+    return scene.hold_taken_at + scene.limits.pause if scene.hold_taken_at else None
+
+
+def _paused(scene: Scene) -> datetime | None:
+    pause = scene.order(Verb.PAUSE)
+    if pause is None or not GUARDS[Guard.PAUSE_OVER](scene):
+        return None
+    return pause.at + scene.limits.pause
+
+
+def _nothing_stands(scene: Scene) -> datetime | None:
+    return None if scene.standing else scene.hold_started + scene.limits.unknown_wait
+
+
+def _clearing(scene: Scene) -> datetime | None:
+    assert scene.cursor, "only a verify is followed by a wait for the agent"
+    return scene.cursor.ended + scene.limits.unknown_wait
+
+
+def _resting(scene: Scene) -> datetime | None:
+    """No rest after our own interruption: what interrupted is a fact by now."""
+    assert scene.cursor, "only what was tried is rested from"
+    outcome, ended = scene.cursor.outcome, scene.cursor.ended
+    if outcome.reason == INTERRUPTED:
+        return None
+    long = outcome.reason in (PAUSED, BUSY_ELSEWHERE)
+    return ended + (scene.limits.look_again if long else scene.limits.step_pause)
+
+
+def _queued(scene: Scene) -> datetime | None:
+    """Until asked again: at once when the budget says yes, else now and then."""
+    assert scene.cursor, "only an ask is queued"
+    if scene.queued_since is None:
+        granted = scene.granted_since(scene.cursor.started)
+        return None if granted else scene.cursor.ended + scene.limits.step_pause
+    return scene.cursor.ended + scene.limits.look_again
+
+
+def _settling(scene: Scene) -> datetime | None:
+    """A repair that may have begun is over at its own deadline, or when the node has booted."""
+    assert scene.cursor, "only what was tried can settle"
+    booted = scene.incident.boot_id != scene.cursor.request.boot_id
+    return None if booted else scene.cursor.request.deadline
+
+
+def _on_probation(scene: Scene) -> datetime | None:
+    """After a cancel only as long as the fault would bring the hold back at once."""
+    if scene.cancelled_at:
+        return None if scene.report_healthy else scene.cancelled_at + scene.limits.cool_down
+    release = scene.released
+    faults = [scene.policy.fault(each.fault.name) for each in scene.incident.sightings]
+    longest = max((each.probation for each in faults), default=None)
+    return release.ended + longest if release and longest else None
+
+
+TIMERS: Mapping[Guard, Callable[[Scene], datetime | None]] = {
+    Guard.NODE_AWAY: _node_away,
+    Guard.HOLD_TAKEN: _hold_taken,
+    Guard.PAUSED: _paused,
+    Guard.NOTHING_STANDS: _nothing_stands,
+    Guard.TOLERATED: due_of,
+    Guard.CLEARING: _clearing,
+    Guard.RESTING: _resting,
+    Guard.QUEUED: _queued,
+    Guard.SETTLING: _settling,
+    Guard.ON_PROBATION: _on_probation,
+}

@@ -1,0 +1,72 @@
+import pytest
+
+from fleet.outcome import Outcome, OutcomeKind
+from fleet.step import Step
+from policies.guards import GUARDS
+from policies.ladder import FIRST, LADDER, Guard, On, as_mermaid, as_text
+from policies.plan import MEANS
+from policies.reading import read_outcome
+from policies.scene import SERVING
+from policies.timers import TIMERS
+from workflows.interrupts import INTERRUPTS
+
+WAITING = {Step.TOLERATE, Step.PROBATION, Step.HAND_OFF}
+"""Stages that are not asked of an activity."""
+NOT_YET = {Step.END_JOB, Step.REPLACE}
+ASKED = set(Step) - WAITING - NOT_YET
+MOVES = [move for row in (FIRST, *LADDER.values()) for move in row]
+
+
+def test_every_row_ends_with_a_move_that_always_holds():
+    for key, row in LADDER.items():
+        assert row[-1].when is Guard.ALWAYS, key
+        assert not row[-1].wait, key
+        assert [each.when for each in row].index(Guard.ALWAYS) == len(row) - 1, key
+
+
+def test_every_guard_has_exactly_one_meaning():
+    assert {each.when for each in MOVES if each.wait} == set(TIMERS)
+    assert {each.when for each in MOVES if not each.wait} == set(GUARDS)
+    assert set(TIMERS) | set(GUARDS) == set(Guard)
+
+
+@pytest.mark.parametrize("step", sorted(ASKED - set(SERVING)))
+@pytest.mark.parametrize("kind", set(OutcomeKind) - {OutcomeKind.SUPERSEDED})
+def test_every_end_of_a_step_has_a_row(step, kind):
+    """Superseded has none: the node is gone, or is another object and is held again first."""
+    assert (step, read_outcome(step, Outcome(kind))) in LADDER
+
+
+def test_what_an_incident_waits_in_is_never_asked_of_an_activity():
+    assert {step for step, _ in LADDER if step} == ASKED - set(SERVING)
+
+
+def test_a_repair_leads_to_a_verify_and_to_nothing_else():
+    for step in MEANS:
+        assert {move.to for move in LADDER[step, On.DONE]} == {Step.VERIFY}
+
+
+def test_only_a_passed_verify_or_positive_health_leads_to_release():
+    for (step, on), row in LADDER.items():
+        for move in row:
+            if move.to is Step.RELEASE and step is not Step.RELEASE:
+                assert move.when in (Guard.RECOVERED, Guard.PROVEN), (step, on)
+
+
+def test_unclear_never_leads_to_a_repair():
+    harmful = {*MEANS, Step.DRAIN}
+    assert not harmful & {move.to for move in LADDER[Step.VERIFY, On.UNCLEAR]}
+
+
+def test_a_reset_or_reboot_that_has_begun_is_never_cut_short():
+    for step in MEANS:
+        assert INTERRUPTS[step] == frozenset()
+
+
+def test_every_step_that_is_performed_says_what_stops_it():
+    assert set(INTERRUPTS) == ASKED | NOT_YET
+
+
+def test_the_table_can_be_read_as_text_and_as_a_picture():
+    assert "reset-gpu, done: go to verify" in as_text()
+    assert "reset_gpu --> verify: done" in as_mermaid()
