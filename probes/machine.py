@@ -1,0 +1,73 @@
+"""Where a machine keeps what we read, and how its own tools are started.
+
+A machine is a directory: `/` for the one that we run on, `/host` in a Pod, any folder for a
+simulated one. Nothing here interprets what it reads.
+"""
+
+import os
+import shlex
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HOST_EXEC = "GPUMEND_HOST_EXEC"
+"""Prefix that starts a tool on the host; empty: run `<root>/usr/bin/<tool>` directly."""
+HOST_EXEC_DEFAULT = "nsenter --target 1 --mount --uts --ipc --net --pid --"
+_LOOK_IN = ("usr/bin", "usr/sbin", "bin", "sbin")
+
+
+class Missing(Exception):
+    """The tool is not on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One machine. `prefix` starts a tool on the host, None means: directly, from `root`."""
+
+    root: Path
+    state: Path
+    prefix: tuple[str, ...] | None = None
+
+    @property
+    def kmsg(self) -> Path:
+        """The kernel log device."""
+        return self.root / "dev/kmsg"
+
+    @property
+    def lock(self) -> Path:
+        """Held exclusively while a reset needs the GPU; our readers hold it shared."""
+        return self.state / "gpu.lock"
+
+    def boot_id(self) -> str:
+        """The id of this boot; raises OSError or ValueError where it cannot be told."""
+        text = (self.root / "proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        if not text:
+            raise ValueError("the boot id is empty")
+        return text
+
+    def command(self, tool: str, *arguments: str) -> list[str]:
+        """The command line that runs `tool` of this machine; raises `Missing`."""
+        if self.prefix:
+            return [*self.prefix, tool, *arguments]
+        return [self._find(tool), *arguments]
+
+    def _find(self, tool: str) -> str:
+        if self.root == Path("/"):
+            found = shutil.which(tool)
+        else:
+            places = (self.root / place / tool for place in _LOOK_IN)
+            found = next((str(each) for each in places if os.access(each, os.X_OK)), None)
+        if found is None:
+            raise Missing(f"{tool} is not installed on this machine (root {self.root})")
+        return found
+
+
+def machine(root: str, state: str | None = None, host_exec: str | None = None) -> Machine:
+    """The machine under `root`; its state directory is `<root>/var/lib/gpumend` unless given."""
+    where = Path(root).resolve()
+    prefix: Sequence[str] = ()
+    if where != Path("/"):
+        prefix = shlex.split(HOST_EXEC_DEFAULT if host_exec is None else host_exec)
+    kept = Path(state) if state else where / "var/lib/gpumend"
+    return Machine(where, kept, tuple(prefix) or None)
