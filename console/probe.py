@@ -1,0 +1,91 @@
+"""`gpumend probe`: the agent of a node; with `--once`, what it would publish now.
+
+Without an API server (`--api-server`, or the environment of a Pod) it refuses to start: an agent
+that nobody hears is worse than none.
+"""
+
+import argparse
+import json
+import os
+import signal
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+
+from console import exits
+from fleet.node import Condition
+from probes.agent.api import ApiServer
+from probes.agent.once import look_once
+from probes.agent.publish import Publisher
+from probes.agent.run import ACCEPT_USER_SPACE, start
+from probes.log import say
+from probes.machine import HOST_EXEC, machine
+
+_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--node", default=os.environ.get("NODE_NAME", ""), help="name of the Node")
+    parser.add_argument("--root", default="/", help="where the machine's files are")
+    parser.add_argument("--state", help="where to remember (default: <root>/var/lib/gpumend)")
+    parser.add_argument("--api-server", default=_in_cluster(), metavar="URL")
+    parser.add_argument("--token-file", type=Path, default=_there(_ACCOUNT / "token"))
+    parser.add_argument("--ca-file", type=Path, default=_there(_ACCOUNT / "ca.crt"))
+    parser.add_argument("--part-key-file", type=Path, help="key of the parts' identities")
+    parser.add_argument("--once", action="store_true", help="print what it would publish, and end")
+    parser.add_argument("--json", action="store_true", help="with --once: JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the agent until SIGTERM, or look once."""
+    here = machine(arguments.root, arguments.state, os.environ.get(HOST_EXEC))
+    try:
+        key = arguments.part_key_file.read_bytes().strip() if arguments.part_key_file else b""
+        here.boot_id()
+    except (OSError, ValueError) as problem:
+        say("cannot start", problem=str(problem))
+        return exits.UNREACHABLE
+    if arguments.once:
+        accept = os.environ.get(ACCEPT_USER_SPACE) == "1"
+        said = look_once(here, key, datetime.now(UTC), accept)
+        _print(said, arguments.json)
+        return exits.OK if all(each.status == "True" for each in said) else exits.FOUND
+    if not arguments.node or not arguments.api_server:
+        say(
+            "cannot start",
+            problem="needs --node NAME and --api-server URL (or a Pod's environment)",
+        )
+        return exits.USAGE
+    server = ApiServer(arguments.api_server, arguments.token_file, arguments.ca_file)
+    publisher = Publisher(server, arguments.node, lambda: datetime.now(UTC))
+    agent = start(here, arguments.node, key, publisher)
+
+    def end(number: int, frame: FrameType | None) -> None:
+        agent.stop.set()
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, end)
+    agent.run()
+    say("agent ends", node=arguments.node)
+    return exits.OK
+
+
+def _print(said: list[Condition], as_json: bool) -> None:
+    if as_json:
+        fields = ("type", "status", "reason", "message")
+        print(json.dumps([{name: getattr(each, name) for name in fields} for each in said]))
+        return
+    for each in said:
+        print(f"{each.type:<20} {each.status:<8} {each.reason}")
+        for line in each.message.splitlines()[1:]:
+            print(f"    {line}")
+
+
+def _in_cluster() -> str:
+    host, port = (os.environ.get(f"KUBERNETES_SERVICE_{name}", "") for name in ("HOST", "PORT"))
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}" if host else ""
+
+
+def _there(path: Path) -> Path | None:
+    return path if path.exists() else None

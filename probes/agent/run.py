@@ -1,0 +1,318 @@
+"""The loop of the agent, and its threads: one reads the log, one asks the machine, one publishes.
+
+All knowledge is in `core` and changes only here, in the order in which things arrive. The queue
+between reader and loop is bounded, so a storm waits in the kernel's own buffer, and a batch is
+small, so renewals and patches go on beside it.
+"""
+
+import contextlib
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from probes.agent.conditions import digest
+from probes.agent.core import Core
+from probes.agent.memory import load, save, sweep
+from probes.agent.publish import Publisher
+from probes.agent.senses import Sensed, Senses, SensesThread
+from probes.kmsg import Source, open_source
+from probes.log import say
+from probes.machine import Machine
+from probes.records import prune_records, read_records
+
+BATCH = 256
+"""Records a batch; about 5 ms of work."""
+QUEUE_LIMIT = 8
+"""Batches that wait between reader and loop."""
+TICK = 1.0
+"""Seconds between two looks at the boot id, at what steps left, and at our own threads."""
+SILENT_AFTER = 10.0
+"""Seconds without a sign of life from the reader, or with numbers going backwards."""
+SETTLE_LIMIT = 20.0
+"""Seconds after which what is still unknown is worded as Unknown."""
+CHECK_PERIOD, NAME_PERIOD = 60.0, 600.0
+"""Seconds between two rounds of checks while they are needed, and between two looks for names."""
+SAVE_PERIOD = 5.0
+"""Seconds between two saves of what moves nothing (position, counts within a power of ten)."""
+REOPEN_LIMIT = 10.0
+ACCEPT_USER_SPACE = "GPUMEND_TEST_ACCEPT_USER_KMSG"
+"""Test switch: take records that user space wrote for evidence. Never on a real node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """From the reader: records of opening number `opening`, none at its end, or a problem."""
+
+    opening: int
+    raw: tuple[bytes, ...] = ()
+    problem: str = ""
+
+
+Item = Came | Sensed
+
+
+@dataclass(slots=True)
+class LogReader:
+    """Reads the log in a thread. `beat` is when it last showed life (monotonic seconds)."""
+
+    machine: Machine
+    inbox: "queue.Queue[Item]"
+    stop: threading.Event
+    beat: float = field(default_factory=time.monotonic)
+    opening: int = 0
+    _again: threading.Event = field(default_factory=threading.Event)
+
+    def reopen(self) -> int:
+        """Read the log from its start; returns the number of the opening that will do so."""
+        wanted = self.opening + 1
+        self._again.set()
+        return wanted
+
+    def run(self) -> None:
+        """Until stopped; a log that cannot be read is tried again, ever more slowly."""
+        pause = 0.1
+        while not self.stop.is_set():
+            self._again.clear()
+            self.opening += 1
+            try:
+                source = open_source(self.machine.kmsg)
+                with contextlib.closing(source):
+                    self._read(source)
+                pause = 0.1
+            except OSError as problem:
+                self._put(Came(self.opening, problem=f"{self.machine.kmsg}: {problem.strerror}"))
+                self.stop.wait(pause)
+                pause = min(2 * pause, REOPEN_LIMIT / 2)
+
+    def _read(self, source: Source) -> None:
+        at_end = False
+        while not (self.stop.is_set() or self._again.is_set()):
+            self.beat = time.monotonic()
+            raw = source.take(BATCH)
+            for start in range(0, len(raw), BATCH):
+                self._put(Came(self.opening, tuple(raw[start : start + BATCH])))
+            if raw:
+                at_end = False
+                continue
+            if not at_end:
+                at_end = True
+                self._put(Came(self.opening))
+            source.wait(0.5)
+
+    def _put(self, item: Item) -> None:
+        while not self.stop.is_set():
+            self.beat = time.monotonic()
+            with contextlib.suppress(queue.Full):
+                self.inbox.put(item, timeout=0.5)
+                return
+
+
+@dataclass(slots=True)
+class Agent:
+    """One node's agent. `publisher` is None where there is no API server to tell."""
+
+    machine: Machine
+    node: str
+    core: Core
+    senses: Senses
+    publisher: Publisher | None = None
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC).replace(microsecond=0)
+    stop: threading.Event = field(default_factory=threading.Event)
+    _inbox: "queue.Queue[Item]" = field(init=False)
+    _reader: LogReader = field(init=False)
+    _opening: int = field(default=1, init=False)
+    _problem_since: float | None = field(default=None, init=False)
+    _behind_since: float | None = field(default=None, init=False)
+    _started: float = field(default_factory=time.monotonic, init=False)
+    _saved_at: float = field(default=0.0, init=False)
+    _saved: tuple[object, object] = field(default=(None, None), init=False)
+    _records_at: int = field(default=-1, init=False)
+    _asked: float | None = field(default=None, init=False)
+    _named: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._inbox = queue.Queue(QUEUE_LIMIT)
+        self._reader = LogReader(self.machine, self._inbox, self.stop)
+
+    def run(self) -> None:
+        """Until `stop` is set. Children that hang are not waited for.
+
+        Names come first, for at most the limit of one child: a fault should not change its part.
+        """
+        self._name()
+        asker = SensesThread(self.senses, self._sensed)
+        threads = [_thread(asker.run)]
+        if self.publisher:
+            threads.append(_thread(self.publisher.run))
+        reading = _thread(self._reader.run)
+        ticked = 0.0
+        while not self.stop.is_set():
+            with contextlib.suppress(queue.Empty):
+                self._handle(self._inbox.get(timeout=TICK))
+            if time.monotonic() - ticked >= TICK:
+                ticked = time.monotonic()
+                self._tick(asker, reading)
+                reading = self._revived(reading)
+            self._conclude()
+        asker.stop()
+        if self.publisher:
+            self.publisher.stop()
+        self._save()
+        for thread in threads:
+            thread.join(timeout=2.0)
+
+    def _name(self) -> None:
+        self._named = time.monotonic()
+        with contextlib.suppress(OSError):
+            sensed = self.senses.look(self.core.memory.gpus, examine=False)
+            if sensed:
+                self._handle(sensed)
+
+    def _sensed(self, sensed: Sensed) -> None:
+        with contextlib.suppress(queue.Full):
+            self._inbox.put(sensed, timeout=SILENT_AFTER)
+
+    def _handle(self, item: Item) -> None:
+        if isinstance(item, Sensed):
+            self.core.named(item.gpus)
+            self.core.found(item.findings, item.proof, self.clock())
+        elif item.opening < self._opening:
+            return
+        elif item.problem:
+            self._problem_since = self._problem_since or time.monotonic()
+            say("kernel log cannot be read", problem=item.problem)
+        elif item.raw:
+            self._problem_since = None
+            self._look_at_boot()
+            if item.opening >= self._opening:
+                self.core.take(list(item.raw), self.clock())
+        else:
+            self._problem_since = None
+            if not self.core.caught_up:
+                self.core.memory.cursor.behind = 0
+            self.core.reached_end()
+
+    def _tick(self, asker: SensesThread, reading: threading.Thread) -> None:
+        self._look_at_boot()
+        self._look_at_records()
+        self._look_at_reader(reading)
+        now = time.monotonic()
+        if self.core.needs_checks and self._checks_due(now):
+            self._asked = self._named = now
+            asker.ask(self.core.memory.gpus, True)
+        elif now - self._named >= NAME_PERIOD:
+            self._named = now
+            asker.ask(self.core.memory.gpus, False)
+
+    def _checks_due(self, now: float) -> bool:
+        """At once for a new doubt; but a round that is under way, or was refused, gets its time."""
+        period = CHECK_PERIOD if self.core.examined else SILENT_AFTER
+        return self._asked is None or now - self._asked >= period
+
+    def _look_at_records(self) -> None:
+        """What steps left, when their folder changed; a change of this moment may not be all."""
+        try:
+            changed = (self.machine.state / "records").stat().st_mtime_ns
+        except OSError:
+            return
+        recent = time.time_ns() - changed < 5 * TICK * 1e9
+        if changed != self._records_at or recent:
+            self._records_at = changed
+            boot_id = self.core.memory.cursor.boot_id
+            self.core.repaired(read_records(self.machine.state, boot_id))
+
+    def _look_at_boot(self) -> None:
+        """On a real machine an agent does not outlive a boot; on a simulated one it may."""
+        try:
+            boot_id = self.machine.boot_id()
+        except (OSError, ValueError) as problem:
+            self.core.trouble.setdefault("boot:unreadable", self.clock())
+            say("boot id cannot be read", problem=str(problem))
+            return
+        self.core.trouble.pop("boot:unreadable", None)
+        if boot_id != self.core.memory.cursor.boot_id:
+            say("new boot", boot=boot_id)
+            self.core.booted(boot_id)
+            self._opening = self._reader.reopen()
+            self._name()
+
+    def _look_at_reader(self, reading: threading.Thread) -> None:
+        now = time.monotonic()
+        backwards = self.core.caught_up and self.core.memory.cursor.behind > 0
+        self._behind_since = (self._behind_since or now) if backwards else None
+        self._trouble("reader:dead", not reading.is_alive())
+        self._trouble("reader:silent", now - self._reader.beat > SILENT_AFTER)
+        self._trouble("reader:unreadable", _older(self._problem_since, now, SILENT_AFTER))
+        self._trouble("reader:behind", _older(self._behind_since, now, SILENT_AFTER))
+
+    def _trouble(self, code: str, there: bool) -> None:
+        if there and code not in self.core.trouble:
+            say("our own senses fail", code=code)
+            self.core.trouble[code] = self.clock()
+        elif not there and code in self.core.trouble:
+            del self.core.trouble[code]
+            say("our own senses are back", code=code)
+
+    def _revived(self, reading: threading.Thread) -> threading.Thread:
+        """A reader that died is started again when its death has been said."""
+        if reading.is_alive() or self._reader.beat > time.monotonic() - SILENT_AFTER:
+            return reading
+        self._opening = self._reader.reopen()
+        self.core.caught_up = False
+        return _thread(self._reader.run)
+
+    def _conclude(self) -> None:
+        """Save what changed, then publish it: never the other way round."""
+        waited = time.monotonic() - self._started >= SETTLE_LIMIT
+        wanted = self.core.conditions(waited)
+        matter = tuple(digest(each) for each in wanted.values())
+        state = (matter, self.core.memory.token)
+        rested = time.monotonic() - self._saved_at >= SAVE_PERIOD
+        if matter != self._saved[0] or (rested and state != self._saved):
+            self._save()
+            self._saved, self._saved_at = state, time.monotonic()
+        if self.publisher and wanted:
+            self.publisher.want(self.core.memory.cursor.boot_id, wanted)
+
+    def _save(self) -> None:
+        try:
+            save(self.core.memory, self.machine.state, self.node)
+        except OSError as problem:
+            if "state:unwritable" not in self.core.trouble:
+                say("state cannot be written", problem=str(problem))
+            self.core.trouble.setdefault("state:unwritable", self.clock())
+        else:
+            self.core.trouble.pop("state:unwritable", None)
+
+
+def start(machine: Machine, node: str, key: bytes, publisher: Publisher | None) -> Agent:
+    """An agent with what its node remembers; raises OSError or ValueError without a boot id."""
+    accept = os.environ.get(ACCEPT_USER_SPACE) == "1"
+    if accept:
+        say("TEST SWITCH: records of user space count as evidence", switch=ACCEPT_USER_SPACE)
+    sweep(machine.state)
+    prune_records(machine.state)
+    memory = load(machine.state, machine.boot_id(), node)
+    say(
+        "agent starts",
+        node=node,
+        boot=memory.cursor.boot_id,
+        sequence=memory.cursor.sequence,
+        doubt=memory.doubt.value or "none",
+    )
+    core = Core(machine, memory, accept)
+    return Agent(machine, node, core, Senses(machine, key), publisher)
+
+
+def _older(since: float | None, now: float, limit: float) -> bool:
+    return since is not None and now - since > limit
+
+
+def _thread(run: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread

@@ -1,0 +1,37 @@
+"""The checks of a node: one module a source, each with three answers (ok, fault, unknown).
+
+A check never raises and never hangs: a tool that is missing, mute, or says what nobody understands
+is `unknown`, one that does not come back is the fault `driver-hung`. None of it reads as healthy.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+
+from fleet.check import Check
+from fleet.finding import Finding, Verdict
+from fleet.part import HOST
+from probes.checks import memory, pci, presence, recovery_action
+from probes.checks.subject import Subject
+
+PASSIVE: Mapping[str, Callable[[Subject], tuple[Finding, ...]]] = MappingProxyType(
+    {
+        Check.PRESENCE: presence.check,
+        Check.PCI: pci.check,
+        Check.RECOVERY_ACTION: recovery_action.check,
+        Check.MEMORY: memory.check,
+    }
+)
+"""The checks that ask the machine itself, now; `kernel-log` reads what it said before."""
+
+
+def run(names: Iterable[str], subject: Subject) -> tuple[Finding, ...]:
+    """Every finding of the named checks; a name that nobody here knows is unknown, not skipped."""
+    found: list[Finding] = []
+    for name in names:
+        check = PASSIVE.get(name)
+        if check is None:
+            said = f"this version has no check {name!r}"
+            found.append(Finding(name, HOST, Verdict.UNKNOWN, code="check:none", evidence=said))
+        else:
+            found += check(subject)
+    return tuple(found)

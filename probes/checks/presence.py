@@ -1,0 +1,69 @@
+"""Is every GPU there? The PCI bus, the driver's own list of this boot, and nvidia-smi must agree.
+
+On the bus but not with the driver, or known in this boot and on the bus no more: lost. What a node
+should have by its type is not known here, so a GPU that never appeared is not missed by this check.
+"""
+
+from fleet.check import Check
+from fleet.fault import Advice, FaultName
+from fleet.finding import Finding
+from fleet.part import HOST
+from probes.checks import nvidia_smi
+from probes.checks.subject import Subject, fault, ok, unknown
+from probes.parts import short_address
+
+_ADDRESS = "pci.bus_id"
+_NVIDIA = "0x10de"
+_GPU_CLASSES = ("0x0300", "0x0302")
+
+
+def check(subject: Subject) -> tuple[Finding, ...]:
+    """One finding a GPU, or one about the host where none can be told."""
+    try:
+        on_bus = gpus_on_bus(subject)
+    except OSError as problem:
+        return (unknown(Check.PRESENCE, HOST, "pci:unreadable", str(problem)),)
+    expected = sorted(on_bus | set(subject.naming.gpus))
+    if not expected:
+        said = "no GPU on the PCI bus, and none was seen in this boot"
+        return (unknown(Check.PRESENCE, HOST, "presence:none", said),)
+    table = nvidia_smi.query(Check.PRESENCE, subject, (_ADDRESS, "index"))
+    if not table.rows and table.findings:
+        return (*_off_bus(subject, expected, on_bus), *table.findings)
+    found = [_finding(subject, pci, on_bus, frozenset(table.rows)) for pci in expected]
+    return (*found, *table.findings)
+
+
+def gpus_on_bus(subject: Subject) -> frozenset[str]:
+    """Addresses of the NVIDIA GPUs in sysfs; raises OSError where there is no PCI bus to read."""
+    found = set()
+    for device in (subject.machine.root / "sys/bus/pci/devices").iterdir():
+        try:
+            vendor = (device / "vendor").read_text("ascii").strip()
+            kind = (device / "class").read_text("ascii").strip()
+            if vendor == _NVIDIA and kind.startswith(_GPU_CLASSES):
+                found.add(short_address(device.name))
+        except (OSError, ValueError):
+            continue
+    return frozenset(found)
+
+
+def _off_bus(subject: Subject, expected: list[str], on_bus: frozenset[str]) -> list[Finding]:
+    return [_lost(subject, pci, "off-bus") for pci in expected if pci not in on_bus]
+
+
+def _finding(
+    subject: Subject, pci: str, on_bus: frozenset[str], answering: frozenset[str]
+) -> Finding:
+    if pci not in on_bus:
+        return _lost(subject, pci, "off-bus")
+    if pci not in answering:
+        return _lost(subject, pci, "not-in-driver")
+    return ok(Check.PRESENCE, subject.naming.gpu(pci))
+
+
+def _lost(subject: Subject, pci: str, word: str) -> Finding:
+    part = subject.naming.gpu(pci)
+    evidence = f"{pci} is {word.replace('-', ' ')}"
+    code = f"presence:{word}"
+    return fault(Check.PRESENCE, part, FaultName.GPU_LOST, code, Advice.REBOOT, evidence)

@@ -1,0 +1,84 @@
+"""What a check looks at: a machine, the names of its parts, and its tools, one child each."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fleet.fault import Advice, FaultName, Severity
+from fleet.finding import Finding, Verdict
+from fleet.part import HOST, Part
+from probes.child import Ended, Tool
+from probes.files import Glimpse, read_files
+from probes.machine import Machine
+from probes.parts import GPU_FILES, Naming, gpus_of
+
+NVIDIA_SMI = "nvidia-smi"
+TOOL_LIMIT = 15.0
+"""Seconds for one query: a first call after boot without persistence mode takes that long."""
+EVIDENCE_LIMIT = 300
+_SERIALS = re.compile(r"GPU-[0-9a-fA-F-]{8,}")
+
+
+@dataclass(slots=True)
+class Subject:
+    """One machine under examination. `keep_open` are locks that live as long as its children."""
+
+    machine: Machine
+    naming: Naming
+    tools: dict[str, Tool] = field(default_factory=dict)
+    keep_open: tuple[int, ...] = ()
+
+    def run(self, tool: str, *arguments: str, limit: float = TOOL_LIMIT) -> Ended:
+        """Run a tool of the machine; raises `Missing` where it has none."""
+        command = self.machine.command(tool, *arguments)
+        return self._tool(tool).run(command, limit, self.keep_open)
+
+    def read(self, pattern: str, size: int) -> Glimpse:
+        """Read files under the machine's root that may hang in a driver."""
+        reader = self._tool(f"reader of {pattern}")
+        return read_files(reader, f"{self.machine.root}/{pattern}", size, self.keep_open)
+
+    def name_gpus(self, key: bytes = b"") -> Glimpse:
+        """Learn the GPUs that the driver lists, on top of those that it listed before."""
+        seen = self.read(GPU_FILES, 4_096)
+        gpus = {**self.naming.gpus, **gpus_of(seen.contents.values(), key)}
+        self.naming = Naming(gpus, self.machine.root)
+        return seen
+
+    def _tool(self, name: str) -> Tool:
+        return self.tools.setdefault(name, Tool(name))
+
+
+def ok(check: str, part: Part, evidence: str = "") -> Finding:
+    """Looked, and found well."""
+    return Finding(check, part, Verdict.OK, evidence=tidy(evidence))
+
+
+def unknown(check: str, part: Part, code: str, evidence: str = "") -> Finding:
+    """Could not tell."""
+    return Finding(check, part, Verdict.UNKNOWN, code=code, evidence=tidy(evidence))
+
+
+def fault(
+    check: str,
+    part: Part,
+    name: FaultName,
+    code: str,
+    advice: Advice,
+    evidence: str = "",
+    severity: Severity = Severity.FATAL,
+) -> Finding:
+    """Looked, and found a fault."""
+    return Finding(check, part, Verdict.FAULT, name, code, advice, severity, tidy(evidence))
+
+
+def hung(check: str, what: str) -> Finding:
+    """The child itself is the finding: what talks to the driver did not come back."""
+    evidence = f"{what} did not end within its limit and was left behind"
+    return fault(check, HOST, FaultName.DRIVER_HUNG, "child:hung", Advice.REBOOT, evidence)
+
+
+def tidy(text: str | Sequence[str]) -> str:
+    """Bounded, on one line, without the serial numbers of GPUs."""
+    joined = text if isinstance(text, str) else "; ".join(text)
+    return _SERIALS.sub("GPU-…", " ".join(joined.split()))[:EVIDENCE_LIMIT]

@@ -1,0 +1,213 @@
+"""The faults that stand on this node, and what ends each of them. Pure: time is an argument.
+
+A fault of the log is an event: it ends with a new boot, with a reset or a passed verify of its part
+that is later than its last line (sequence numbers, not clocks), or with the driver's word that
+nothing is to be done. A fault that a check reads as a level ends when the same check has passed
+often enough. Silence ends nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from fleet.fault import Advice, Fault, FaultName, Severity
+from fleet.finding import Finding, Verdict
+from fleet.part import HOST, Part
+from probes.evidence import EXPLAINABLE, EXPLAINED_BY, Claim
+from probes.parts import Naming, covers, owner_of
+
+CLAIM_LIMIT = 512
+"""Claims kept apart; further ones are counted together as `<kind>:more` of the host."""
+PASSES = 2
+"""How often in a row a check must pass before the fault that it found ends."""
+
+ADVICE_RISING = (
+    Advice.NONE,
+    Advice.HOLD,
+    Advice.DRAIN,
+    Advice.RESET_GPU,
+    Advice.REBOOT,
+    Advice.REPLACE,
+    Advice.HAND_OFF,
+)
+SEVERITY_RISING = (
+    Severity.INFO,
+    Severity.WARNING,
+    Severity.UNKNOWN,
+    Severity.DEGRADED,
+    Severity.FATAL,
+)
+"""An unknown one is held, so it is worse than a warning."""
+
+
+@dataclass(slots=True)
+class Standing:
+    """A claim that stands: how often it was made, since when, and its last line.
+
+    `source` is the check that made it, empty for the log; `passes` counts that check's passes.
+    """
+
+    claim: Claim
+    count: int
+    since: datetime
+    sequence: int
+    source: str = ""
+    passes: int = 0
+
+
+Key = tuple[str, Part, FaultName, str, str]
+
+
+@dataclass(slots=True)
+class FaultSet:
+    """What stands, by source, part, fault, code and detail."""
+
+    standing: dict[Key, Standing] = field(default_factory=dict)
+
+    def claim(self, claim: Claim, sequence: int, now: datetime) -> None:
+        """The log claims a fault, in its record `sequence`."""
+        if claim.verdict:
+            self._drop(
+                lambda old: (
+                    old.claim.verdict
+                    and old.claim.part == claim.part
+                    and old.claim.sub != claim.sub
+                )
+            )
+        self._count(_key("", claim), Standing(claim, 1, now, sequence))
+
+    def clear(self, part: Part, through: int | None = None) -> None:
+        """End the log's faults of a part whose last line is not later than record `through`."""
+        self._drop(
+            lambda old: (
+                not old.source
+                and covers(part, old.claim.part)
+                and (through is None or old.sequence <= through)
+            )
+        )
+
+    def new_boot(self) -> None:
+        """End every fault of the log: they were of another boot."""
+        self._drop(lambda old: not old.source)
+
+    def judge(self, findings: Sequence[Finding], now: datetime) -> None:
+        """Take in one round of checks; unknown neither claims nor ends anything."""
+        for finding in findings:
+            if finding.verdict is Verdict.FAULT and finding.fault is not None:
+                self._found(finding, finding.fault, now)
+        for check in {each.check for each in findings}:
+            self._passed(check, [each for each in findings if each.check == check])
+
+    def of_log(self) -> "FaultSet":
+        """Only what the log claims."""
+        return FaultSet({key: old for key, old in self.standing.items() if not old.source})
+
+    def restore(self, old: Standing) -> None:
+        """Take back what was remembered."""
+        self.standing[_key(old.source, old.claim)] = old
+
+    def rename(self, naming: Naming) -> None:
+        """Give parts that were named by address their index, now that the driver tells it."""
+        for key, old in list(self.standing.items()):
+            owner = owner_of(old.claim.part)
+            address = owner.removeprefix("pci:")
+            if owner == address or address not in naming.gpus:
+                continue
+            part = Part(old.claim.part.replace(owner, f"gpu:{naming.gpus[address].index}"))
+            del self.standing[key]
+            self._merge(replace(old, claim=replace(old.claim, part=part)))
+
+    @property
+    def levels(self) -> bool:
+        """Whether a fault stands that only its check can end."""
+        return any(old.source for old in self.standing.values())
+
+    def faults(self, naming: Naming) -> tuple[Fault, ...]:
+        """One a part and kind, worst first."""
+        groups: dict[tuple[Part, FaultName], list[Standing]] = {}
+        for old in self.standing.values():
+            groups.setdefault(self._attributed(old), []).append(old)
+        ranked = sorted(groups.items(), key=lambda item: (_rank(item[1]), str(item[0])))
+        return tuple(_fault(part, name, group, naming) for (part, name), group in ranked)
+
+    def _attributed(self, old: Standing) -> tuple[Part, FaultName]:
+        """The driver's wish for a reset belongs to the memory or link fault that explains it."""
+        claim = old.claim
+        if claim.verdict and claim.sub.isdigit() and int(claim.sub) in EXPLAINABLE:
+            owner = owner_of(claim.part)
+            others = [each.claim for each in self.standing.values() if not each.claim.verdict]
+            mine = [each for each in others if owner_of(each.part) == owner]
+            for name in EXPLAINED_BY:
+                for each in mine:
+                    if each.fault is name:
+                        return each.part, name
+        return claim.part, claim.fault
+
+    def _found(self, finding: Finding, fault: FaultName, now: datetime) -> None:
+        claim = Claim(finding.part, fault, finding.code, finding.advice, finding.severity)
+        self._count(_key(finding.check, claim), Standing(claim, 1, now, -1, finding.check))
+
+    def _passed(self, check: str, findings: Sequence[Finding]) -> None:
+        """What a check said of the host ends when all that it says is well."""
+        well = [each.part for each in findings if each.verdict is Verdict.OK]
+        if len(well) == len(findings):
+            well.append(HOST)
+        for key, old in list(self.standing.items()):
+            if old.source == check and any(old.claim.part == part for part in well):
+                old.passes += 1
+                if old.passes >= PASSES:
+                    del self.standing[key]
+
+    def _count(self, key: Key, new: Standing) -> None:
+        old = self.standing.get(key)
+        if old is None and len(self.standing) >= CLAIM_LIMIT:
+            new.claim = _folded(new.claim)
+            key = _key(new.source, new.claim)
+            old = self.standing.get(key)
+        if old is None:
+            self.standing[key] = new
+        else:
+            old.claim, old.count, old.passes = new.claim, old.count + 1, 0
+            old.sequence = max(old.sequence, new.sequence)
+
+    def _merge(self, moved: Standing) -> None:
+        old = self.standing.get(_key(moved.source, moved.claim))
+        if old is not None:
+            moved.count += old.count
+            moved.since = min(moved.since, old.since)
+            moved.sequence = max(moved.sequence, old.sequence)
+        self.restore(moved)
+
+    def _drop(self, ended: Callable[[Standing], bool]) -> None:
+        self.standing = {key: old for key, old in self.standing.items() if not ended(old)}
+
+
+def _key(source: str, claim: Claim) -> Key:
+    return source, claim.part, claim.fault, claim.code, claim.sub
+
+
+def _folded(claim: Claim) -> Claim:
+    kind = claim.code.partition(":")[0]
+    return Claim(HOST, claim.fault, f"{kind}:more", claim.advice, claim.severity)
+
+
+def _rank(group: Sequence[Standing]) -> tuple[int, int]:
+    """Sorts worst first."""
+    severity = max(SEVERITY_RISING.index(old.claim.severity) for old in group)
+    return -severity, -max(ADVICE_RISING.index(old.claim.advice) for old in group)
+
+
+def _fault(part: Part, name: FaultName, group: list[Standing], naming: Naming) -> Fault:
+    """The code is that of the worst line; the driver's verdict names it only where it is alone."""
+    first = min(
+        group, key=lambda old: (old.claim.verdict, *_rank([old]), old.since, old.claim.code)
+    )
+    return Fault(
+        part=part,
+        name=name,
+        code=first.claim.code,
+        advice=max((old.claim.advice for old in group), key=ADVICE_RISING.index),
+        count=sum(old.count for old in group),
+        since=min(old.since for old in group),
+        id=naming.id(part),
+    )

@@ -1,0 +1,41 @@
+"""Let the kernel log, and what was repaired since, change the faults that stand.
+
+The agent does it as the log grows, a verify does it over the whole log: by the same two functions.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from probes.evidence import Claim, Cleared, weigh
+from probes.fault_set import FaultSet
+from probes.kernel_log.lines import Block
+from probes.kernel_log.read import Reader
+from probes.kmsg import Followed
+from probes.parts import Naming
+from probes.records import Kind, Record
+
+
+def take(
+    faults: FaultSet, naming: Naming, reader: Reader, followed: Sequence[Followed], now: datetime
+) -> dict[str, int]:
+    """Let records of the log change what stands; returns how often each code moved nothing."""
+    counted: dict[str, int] = {}
+    blocks = (Block(each.record.sequence, 1, [each.line]) for each in followed)
+    for each, (sequence, answer) in zip(followed, reader.answers(blocks), strict=True):
+        for reading in answer.readings if each.new else ():
+            said = weigh(reading, naming)
+            if isinstance(said, Claim):
+                faults.claim(said, sequence, now)
+            elif isinstance(said, Cleared):
+                faults.clear(said.part, sequence)
+            else:
+                counted[said.code] = counted.get(said.code, 0) + 1
+    return counted
+
+
+def apply_records(faults: FaultSet, records: Sequence[Record]) -> None:
+    """End what resets and passed verifies of this boot ended; doing it again changes nothing."""
+    for record in records:
+        if record.kind in (Kind.RESET, Kind.VERIFY):
+            for part in record.parts:
+                faults.clear(part, record.through)
