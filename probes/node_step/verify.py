@@ -1,0 +1,107 @@
+"""Prove that a node, or parts of it, are sound: by evidence read now, and by nothing else.
+
+The kernel log is always among what is read, since a passed verify is what ends the agent's log
+faults. Unknown does not pass.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from fleet.check import Check
+from fleet.finding import Finding, Verdict
+from fleet.part import HOST, Part
+from fleet.step import NodeStepRequest
+from probes import checks
+from probes.agent.memory import load
+from probes.agent.senses import shared
+from probes.checks import kernel_log
+from probes.checks.subject import Subject
+from probes.fault_set import ADVICE_RISING, SEVERITY_RISING
+from probes.machine import Machine
+from probes.node_step.premise import DONE, Ending, Reason, check_premise, failed
+from probes.parts import Naming, covers
+from probes.records import Kind, Record, write_record
+
+_WORST_FIRST = (Verdict.FAULT, Verdict.UNKNOWN, Verdict.OK)
+
+
+def verify(
+    machine: Machine,
+    request: NodeStepRequest,
+    clock: Callable[[], datetime],
+    accept_user_space: bool = False,
+) -> Ending:
+    """Run the checks; DONE with every finding ok, else FAILED, with what was found, worst first."""
+    refusal = check_premise(machine, request, clock())
+    if refusal:
+        return refusal
+    parts = request.parts or (HOST,)
+    try:
+        with shared(machine.lock) as descriptor:
+            if descriptor is None:
+                return failed(Reason.LOCKED)
+            found, through = _look(machine, request, parts, descriptor, clock(), accept_user_space)
+    except OSError:
+        return failed(Reason.STATE_UNWRITABLE)
+    verdicts = {each.verdict for each in found}
+    if Verdict.FAULT in verdicts:
+        return failed(Reason.FAULT, *found)
+    if Verdict.UNKNOWN in verdicts:
+        return failed(Reason.UNKNOWN, *found)
+    return _passed(machine, request, parts, found, through, clock())
+
+
+def _look(
+    machine: Machine,
+    request: NodeStepRequest,
+    parts: Sequence[Part],
+    descriptor: int,
+    now: datetime,
+    accept: bool,
+) -> tuple[tuple[Finding, ...], int]:
+    subject = Subject(machine, Naming(load(machine.state, request.boot_id).gpus, machine.root))
+    subject.keep_open = (descriptor,)
+    subject.name_gpus()
+    asked = [name for name in dict.fromkeys(request.checks) if name != Check.KERNEL_LOG]
+    said = [each for each in checks.run(asked, subject) if _concerns(each.part, parts)]
+    log, through = kernel_log.check(machine, subject.naming, parts, now, accept)
+    silent = [name for name in asked if name not in {each.check for each in said}]
+    missing = [
+        Finding(name, HOST, Verdict.UNKNOWN, code="check:silent", evidence="said nothing of it")
+        for name in silent
+    ]
+    return tuple(sorted([*said, *log, *missing], key=_worst)), through
+
+
+def _passed(
+    machine: Machine,
+    request: NodeStepRequest,
+    parts: tuple[Part, ...],
+    found: tuple[Finding, ...],
+    through: int,
+    now: datetime,
+) -> Ending:
+    """The record is what ends the agent's log faults; without it the verify has not passed."""
+    refusal = check_premise(machine, request, now)
+    if refusal:
+        return refusal
+    record = Record(request.operation, Kind.VERIFY, request.boot_id, parts, through, now)
+    try:
+        write_record(machine.state, record)
+    except (OSError, ValueError):
+        return failed(Reason.STATE_UNWRITABLE, *found)
+    return Ending(DONE.result, DONE.reason, found)
+
+
+def _concerns(part: Part, parts: Sequence[Part]) -> bool:
+    return part == HOST or any(covers(scope, part) for scope in parts)
+
+
+def _worst(finding: Finding) -> tuple[int, int, int, str, str]:
+    return (
+        _WORST_FIRST.index(finding.verdict),
+        -SEVERITY_RISING.index(finding.severity),
+        -ADVICE_RISING.index(finding.advice),
+        finding.check,
+        finding.part,
+    )

@@ -1,0 +1,1 @@
+"""Steps on the node, and the checks and children that they rest on."""
