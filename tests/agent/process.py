@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 
 def start_agent(
@@ -27,10 +28,10 @@ def end(agent: "subprocess.Popen[bytes]", number: int = signal.SIGTERM) -> int:
     return agent.wait(15)
 
 
-def remembered(state: Path) -> dict:
+def remembered(state: Path) -> dict[str, Any]:
     """What the agent saved, empty where it has not yet."""
     try:
-        fields: dict = json.loads((state / "agent.json").read_text())
+        fields: dict[str, Any] = json.loads((state / "agent.json").read_text())
     except FileNotFoundError:
         return {}
     return fields

@@ -4,6 +4,7 @@ import os
 import signal
 import uuid
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,10 @@ def stand():
     stand.close()
 
 
+def reached(fake: FakeMachine, sequence: int) -> bool:
+    return int(remembered(fake.machine.state).get("sequence", 0)) > sequence
+
+
 def counts(stand: ApiStand, kind: str = "Memory") -> dict[str, int]:
     said = stand.conditions.get(f"gpumend.io/{kind}", {}).get("message")
     return {each.part: each.count for each in parse_message(said).faults} if said else {}
@@ -52,8 +57,7 @@ def test_killed_in_a_storm_it_counts_every_line_once(fake, stand):
     try:
         for round_ in range(1, 4):
             fake.log(*[xid("0000:52:00", 95)] * 1000)
-            line = round_ * 1000 - 500
-            wait_for(lambda line=line: remembered(fake.machine.state).get("sequence", 0) > line)
+            wait_for(partial(reached, fake, round_ * 1000 - 500))
             end(agent, signal.SIGKILL)
             agent = start_agent(fake.root, stand.url)
         wait_for(lambda: remembered(fake.machine.state)["sequence"] == fake.sequence)

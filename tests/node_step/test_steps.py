@@ -106,7 +106,9 @@ def test_a_reset_that_fails_says_why_and_is_no_verdict_on_the_hardware(fake, scr
     ending = reset_gpu(fake.machine, request(Step.RESET_GPU), clock)
     assert (ending.result, ending.reason) == (NodeStepResult.FAILED, reason)
     assert {each.verdict.value for each in ending.findings} <= {"unknown"}
-    assert read_record(fake.machine.state, "op-1").kind is Kind.STARTED
+    record = read_record(fake.machine.state, "op-1")
+    assert record
+    assert record.kind is Kind.STARTED
 
 
 def test_a_reset_that_hangs_is_a_hung_driver(fake, monkeypatch):
@@ -191,6 +193,7 @@ def test_a_sound_node_passes_and_leaves_the_record_that_ends_its_log_faults(fake
     assert ending.result is NodeStepResult.DONE
     assert {each.check for each in ending.findings} == {*CHECKS, "kernel-log"}
     record = read_record(fake.machine.state, "op-2")
+    assert record
     assert (record.kind, record.through, record.parts) == (Kind.VERIFY, last, (GPU0,))
 
 
