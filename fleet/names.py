@@ -5,6 +5,7 @@ HOLD_TAINT = f"{DOMAIN}/hold"
 HOLD_EFFECT = "NoSchedule"
 MARK_ANNOTATION = f"{DOMAIN}/incident"
 PAUSE_ANNOTATION = f"{DOMAIN}/pause"
+COOL_DOWN_ANNOTATION = f"{DOMAIN}/cool-down"
 MANAGED_LABEL = f"{DOMAIN}/managed"
 
 NAMESPACE = "gpumend"

@@ -12,7 +12,13 @@ from typing import Any
 
 from fleet.instant import parse_instant
 from fleet.mark import Mark, parse_mark
-from fleet.names import HOLD_TAINT, MANAGED_LABEL, MARK_ANNOTATION, PAUSE_ANNOTATION
+from fleet.names import (
+    COOL_DOWN_ANNOTATION,
+    HOLD_TAINT,
+    MANAGED_LABEL,
+    MARK_ANNOTATION,
+    PAUSE_ANNOTATION,
+)
 
 Manifest = Mapping[str, Any]
 """An object of the Kubernetes API as parsed JSON."""
@@ -30,11 +36,15 @@ class NodeIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A taint; `value` is empty where it has none."""
+    """A taint; `value` is empty where it has none, `added` its `timeAdded` as written.
+
+    Taints can only be written back as a whole list, so what others wrote must survive in full.
+    """
 
     key: str
     value: str
     effect: str
+    added: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +60,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """A Node at one resourceVersion."""
+    """A Node at one resourceVersion.
+
+    `cool_down`: a person took our hold away; until this instant nobody holds the node again.
+    """
 
     identity: NodeIdentity
     resource_version: str
@@ -64,6 +77,7 @@ class NodeState:
     mark: Mark | None
     mark_problem: str = ""
     pause: str | None = None
+    cool_down: datetime | None = None
 
     @property
     def hold(self) -> Taint | None:
@@ -106,7 +120,7 @@ def read_node(manifest: Manifest, cluster: str) -> NodeState:
         boot_id=info.get("bootID", ""),
         labels=metadata.get("labels") or {},
         taints=tuple(
-            Taint(each["key"], each.get("value", ""), each["effect"])
+            Taint(each["key"], each.get("value", ""), each["effect"], each.get("timeAdded") or "")
             for each in spec.get("taints") or ()
         ),
         conditions=tuple(_read_condition(each) for each in status.get("conditions") or ()),
@@ -116,7 +130,16 @@ def read_node(manifest: Manifest, cluster: str) -> NodeState:
         mark=mark,
         mark_problem=problem,
         pause=annotations.get(PAUSE_ANNOTATION),
+        cool_down=_read_cool_down(annotations.get(COOL_DOWN_ANNOTATION)),
     )
+
+
+def _read_cool_down(text: str | None) -> datetime | None:
+    """What is not an instant is no cool-down: a person may have edited it away."""
+    try:
+        return parse_instant(text) if text else None
+    except ValueError:
+        return None
 
 
 def _read_mark(text: str | None) -> tuple[Mark | None, str]:

@@ -93,7 +93,10 @@ class Incidents(Protocol):
         ...
 
     async def node_gone(self, workflow_id: str, uid: str) -> bool:
-        """Say that the Node object with this UID was deleted; False if the incident is closed."""
+        """Say that the Node object with this UID was deleted; False if the incident is closed.
+
+        The UID is empty where nobody who saw the Node is left: no Node of this name and machine.
+        """
         ...
 
     async def hold_removed(self, workflow_id: str, uid: str, mark_removed: bool) -> bool:
