@@ -1,0 +1,72 @@
+"""The patches by which the watcher changes a Node: each one merge patch, each a compare-and-set.
+
+Pure. A merge patch writes the list of taints as a whole; that is safe only under the guard of
+the resourceVersion that the list was read at, and only if what others wrote comes along unchanged.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from fleet.instant import format_instant
+from fleet.mark import Mark, format_mark
+from fleet.names import COOL_DOWN_ANNOTATION, HOLD_EFFECT, HOLD_TAINT, MARK_ANNOTATION
+from fleet.node import NodeState, Taint
+from fleet.ports import Json
+
+
+def node_path(name: str) -> str:
+    """Where a Node is in the API."""
+    return f"/api/v1/nodes/{name}"
+
+
+def hold_patch(node: NodeState, mark: Mark, fault: str) -> Json:
+    """Hold and mark in one: the taint where there is none of ours yet, an old cool-down ended."""
+    annotations: dict[str, str | None] = {MARK_ANNOTATION: format_mark(mark)}
+    if node.cool_down:
+        annotations[COOL_DOWN_ANNOTATION] = None
+    patch = _guarded(node, annotations)
+    if node.hold is None:
+        ours = Taint(HOLD_TAINT, fault, HOLD_EFFECT)
+        patch["spec"] = {"taints": [_taint(each) for each in (*node.taints, ours)]}
+    return patch
+
+
+def mark_patch(node: NodeState, mark: Mark) -> Json:
+    """Change the mark and nothing else."""
+    return _guarded(node, {MARK_ANNOTATION: format_mark(mark)})
+
+
+def withdraw_patch(node: NodeState) -> Json:
+    """Take our hold and our mark off; cordons and taints of others stay."""
+    patch = _guarded(node, {MARK_ANNOTATION: None})
+    if node.hold is not None:
+        others = [_taint(each) for each in node.taints if each.key != HOLD_TAINT]
+        patch["spec"] = {"taints": others or None}
+    return patch
+
+
+def cool_down_patch(node: NodeState, until: datetime) -> Json:
+    """A person took the hold away: leave the node alone until then, and take off a mark left."""
+    annotations: dict[str, str | None] = {COOL_DOWN_ANNOTATION: format_instant(until)}
+    if node.mark is not None:
+        annotations[MARK_ANNOTATION] = None
+    return _guarded(node, annotations)
+
+
+def _guarded(node: NodeState, annotations: dict[str, str | None]) -> Json:
+    metadata: dict[str, Any] = {
+        "uid": node.identity.uid,
+        "resourceVersion": node.resource_version,
+        "annotations": annotations,
+    }
+    return {"metadata": metadata}
+
+
+def _taint(taint: Taint) -> Json:
+    fields = {
+        "key": taint.key,
+        "value": taint.value,
+        "effect": taint.effect,
+        "timeAdded": taint.added,
+    }
+    return {name: value for name, value in fields.items() if value}

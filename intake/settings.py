@@ -1,0 +1,69 @@
+"""The limits of the watcher, each with its reason. Not policy: nobody tunes a fleet with these.
+
+Demo and tests pass their own, shorter ones; the code that uses them is the same.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+_second = timedelta(seconds=1)
+_minute = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How long the watcher waits, how often it repeats, and how much it does at once."""
+
+    lease_duration: timedelta = 15 * _second
+    """How long others wait for a leader that has stopped renewing."""
+    lease_renew_every: timedelta = 3 * _second
+    """Well within the duration: one lost request must not cost the leadership."""
+    lease_give_up_after: timedelta = 10 * _second
+    """A leader that could not renew for this long stops, before another may begin."""
+    lease_release_limit: timedelta = 2 * _second
+    """How long a leader that stops tries to give the Lease back; it runs out by itself."""
+
+    page_size: int = 500
+    """Nodes a page: about 7 MB of JSON, what the API server serves without strain."""
+    page_growth: int = 10
+    """A list whose continue token expired is started again with pages this much larger."""
+    page_limit: int = 50_000
+    """No page is larger; the API server would build it in memory."""
+    watch_idle: timedelta = 150 * _second
+    """A watch that says nothing for this long, not even a bookmark (one a minute), is dead."""
+    backoff_first: timedelta = 0.5 * _second
+    """First wait after a failed call; each further one doubles."""
+    backoff_limit: timedelta = 30 * _second
+    """No wait is longer: what was away is noticed to be back within half a minute."""
+
+    agent_silent_after: timedelta = 6 * _minute
+    """Three renewals of an agent's Lease missed (it renews every two minutes)."""
+    boot_grace: timedelta = 10 * _minute
+    """A machine that has just booted is not called silent: drivers load, images are pulled."""
+
+    sweep_every: timedelta = 15 * _second
+    """How often every node is judged again, for what changes by time alone."""
+    sweep_slice: int = 200
+    """Nodes judged in one go before others get the event loop."""
+    node_writes_at_once: int = 16
+    """Patches of nodes in flight. More gain nothing: an API server writes one at a time to etcd."""
+    node_write_attempts: int = 5
+    """Tries of one patch, each after reading the node again; then the next sweep decides."""
+    own_write_limit: timedelta = 30 * _second
+    """How long a node waits for our own patch to come back by the watch."""
+
+    deliveries_at_once: int = 8
+    """Calls to Temporal in flight."""
+    deliveries_per_second: float = 50.0
+    """A storm of starts starves the workflow tasks that they cause (78/s measured on two cores)."""
+    repeat_pending_after: timedelta = 30 * _second
+    """A mark that is still pending after this long was perhaps not heard of: start again."""
+    report_at_most_every: timedelta = _minute
+    """A flapping node is not sent more often, unless it got worse."""
+
+    compare_every: timedelta = 5 * _minute
+    """How often marks are compared with the list of open incidents."""
+    withdraw_after: timedelta = 5 * _minute
+    """A hold that nobody took up is taken back after the node was clean for this long."""
+    cool_down: timedelta = 30 * _minute
+    """After a person took hold and mark away, the node is left alone for this long."""

@@ -1,0 +1,220 @@
+"""One leader's term: where each change of a node leads.
+
+Composition and routing only. What a node needs is judged by pure rules (`admission`, `marks`); how
+it is written and what the engine hears have modules of their own. A term keeps nothing that the
+cluster does not: the next one begins from a list.
+"""
+
+import asyncio
+from dataclasses import replace
+from datetime import datetime
+from sys import intern
+
+from fleet.node import NodeState, read_node
+from fleet.opening import Opening
+from fleet.ports import Json
+from fleet.report import Report
+from intake.admission import Rank, rank, worst
+from intake.comparison import Comparison, Findings
+from intake.delivery import Callers, Delivery, HoldRemoved, NodeGone, Notice, Parcel, Returned, due
+from intake.knowledge import Knowledge
+from intake.leader import LEASES
+from intake.list_watch import ListWatch
+from intake.marks import Facts, Standing, let_go, next_write, reopen, standing
+from intake.node_writer import NodeWriter
+from intake.nominations import workflow_id
+from intake.silence import Agents, read_renewal
+from intake.surroundings import Surroundings
+from intake.work_queue import WorkQueue
+
+NODES = "/api/v1/nodes"
+
+
+class Term:
+    """Runs from winning the election until it is cancelled."""
+
+    def __init__(self, given: Surroundings) -> None:
+        self._given = given
+        self._settings = given.settings
+        self._journal = given.journal
+        self._ready = False
+        self.nodes = ListWatch(given, NODES, self._read_small, self._node_changed)
+        self.leases = ListWatch(given, LEASES, read_renewal, self._lease_changed)
+        self.agents = Agents(given.settings)
+        self.knowledge = Knowledge(given, self.agents)
+        self.writer = NodeWriter(given)
+        self.writes = WorkQueue(given.settings.node_writes_at_once)
+        callers = Callers(self._compose, self._suspect, self._told)
+        self.delivery = Delivery(given, callers, self.writes.idle)
+        findings = Findings(self._run_gone, self._found_nodeless, self._found_unmarked)
+        self.comparison = Comparison(given, self.nodes.records, findings)
+
+    async def run(self) -> None:
+        """Watch, judge, write and deliver until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.nodes.run())
+            group.create_task(self.leases.run())
+            await self.nodes.synced.wait()
+            self._ready = True
+            await self._judge_all()
+            group.create_task(self.writes.run(self._write))
+            group.create_task(self.delivery.run())
+            group.create_task(self.comparison.run())
+            group.create_task(self._sweep())
+
+    async def _sweep(self) -> None:
+        """Judge every node again, for what changes by time alone."""
+        while True:
+            await self._given.clock.sleep(self._settings.sweep_every.total_seconds())
+            await self._judge_all()
+
+    async def _judge_all(self) -> None:
+        names = list(self.nodes.records)
+        for start in range(0, len(names), self._settings.sweep_slice):
+            for name in names[start : start + self._settings.sweep_slice]:
+                self._judge(name)
+            await asyncio.sleep(0)
+
+    def _node_changed(self, name: str, before: NodeState | None, after: NodeState | None) -> None:
+        if before and (after is None or after.identity.uid != before.identity.uid):
+            self._node_gone(before)
+        elif before and after and let_go(before, after) and not self.writer.takes_mark_off(name):
+            self.knowledge.hold_was_taken(after)
+        if after:
+            self.writer.seen(name, after.resource_version)
+            self.agents.booted(name, after.boot_id, self._given.clock.now())
+            self._judge(name)
+
+    def _lease_changed(self, name: str, before: datetime | None, after: datetime | None) -> None:
+        del before
+        if name in self.leases.records:
+            self.agents.renewed(name, after, self._given.clock.now())
+        else:
+            self.agents.lease_gone(name)
+
+    def _node_gone(self, node: NodeState) -> None:
+        self.writer.gone(node.identity.name)
+        self.delivery.forget(node.identity.name)
+        self.agents.node_gone(node.identity.name)
+        self.knowledge.forget(node)
+        if node.mark and node.mark.uid == node.identity.uid:
+            self.knowledge.departed(node)
+            self._notify(NodeGone(workflow_id(node), node.identity.uid))
+
+    def _judge(self, name: str) -> None:
+        """Find out whether there is something to write or to send; do neither here."""
+        node = self.nodes.records.get(name)
+        if node is None or not self._ready or self.writer.busy(name):
+            return
+        facts = self.knowledge.facts(node)
+        self._remember(node, facts)
+        if next_write(node, facts, self._settings):
+            self.writes.put(name, rank(node, facts.sick, self._given.rules, facts.now))
+        elif self._is_news(node, facts):
+            self.delivery.offer(name, rank(node, facts.sick, self._given.rules, facts.now))
+
+    def _remember(self, node: NodeState, facts: Facts) -> None:
+        name, workflow = node.identity.name, workflow_id(node)
+        self.knowledge.is_marked(node)
+        if standing(node) is Standing.LET_GO:
+            self.knowledge.hold_was_taken(node)
+        if self.knowledge.cool_down_began(node):
+            self._notify(HoldRemoved(workflow, node.identity.uid, mark_removed=True))
+        if self.knowledge.hold_is_missing(node):
+            self._notify(HoldRemoved(workflow, node.identity.uid, mark_removed=False))
+        if self.knowledge.asks_to_return(node):
+            self._notify(Returned(workflow, name))
+        if node.mark_problem:
+            self._journal.trouble(
+                f"mark {name}",
+                "cannot-read-mark",
+                node=name,
+                because=node.mark_problem,
+                remedy="restore or remove the annotation gpumend.io/incident",
+            )
+        self._say_blocked(name, facts)
+
+    def _say_blocked(self, name: str, facts: Facts) -> None:
+        if facts.blocked:
+            self._journal.trouble(f"gate {name}", "not-held", node=name, because=facts.blocked)
+        else:
+            self._journal.over(f"gate {name}", "no-longer-barred", node=name)
+
+    def _is_news(self, node: NodeState, facts: Facts) -> bool:
+        parcel = self._parcel(node, facts.report)
+        sent = self.delivery.sent.get(node.identity.name)
+        return parcel is not None and due(sent, parcel, facts.now, self._settings)
+
+    async def _write(self, name: str, place: Rank) -> None:
+        del place
+        node = self.nodes.records.get(name)
+        if node is None or self.writer.busy(name):
+            return
+        wrote = await self.writer.write(
+            node, lambda fresh: next_write(fresh, self.knowledge.facts(fresh), self._settings)
+        )
+        if wrote or self.nodes.records.get(name) is not node:
+            self._judge(name)
+
+    def _compose(self, name: str) -> Parcel | None:
+        """What the engine should know of a marked node; None where there is nothing to say."""
+        node = self.nodes.records.get(name)
+        if node is None or self.writer.busy(name):
+            return None
+        return self._parcel(node, self.knowledge.report(node))
+
+    def _parcel(self, node: NodeState, report: Report) -> Parcel | None:
+        if standing(node) not in (Standing.PENDING, *_TAKEN_UP) or node.mark is None:
+            return None
+        opening = Opening(node.identity, node.mark, self._given.rules.scopes(node))
+        return Parcel(opening, report)
+
+    def _suspect(self, name: str) -> None:
+        self.comparison.suspect(name)
+
+    def _told(self, notice: Notice, incident_open: bool) -> None:
+        if isinstance(notice, Returned):
+            self.knowledge.returns(notice.node, notice.workflow_id, incident_open)
+            self._judge(notice.node)
+
+    async def _run_gone(self, node: NodeState) -> None:
+        """One try only: whoever wrote since may be the next run."""
+        if self.writer.busy(node.identity.name):
+            return
+        await self.writer.write(
+            node,
+            lambda fresh: reopen(fresh, worst(self.knowledge.report(fresh), self._given.rules)),
+            attempts=1,
+        )
+        self._judge(node.identity.name)
+
+    def _found_nodeless(self, workflow: str) -> None:
+        if not self.knowledge.is_departed(workflow):
+            self._notify(NodeGone(workflow, ""))
+
+    def _found_unmarked(self, node: NodeState) -> None:
+        """With a cool-down on it, a person let it go; without, its machine came back."""
+        if node.cool_down is not None:
+            self._notify(HoldRemoved(workflow_id(node), node.identity.uid, mark_removed=True))
+        else:
+            self.knowledge.may_return(node)
+            self._judge(node.identity.name)
+
+    def _notify(self, notice: Notice) -> None:
+        self.delivery.notify(notice, self._given.clock.now())
+
+    def _read_small(self, manifest: Json) -> NodeState:
+        """Of 14 KB keep what is judged; words that every node repeats are kept once."""
+        node = read_node(manifest, self._given.cluster)
+        return replace(
+            node,
+            allocatable={},
+            labels={intern(key): intern(value) for key, value in node.labels.items()},
+            conditions=tuple(
+                replace(each, type=intern(each.type), reason=intern(each.reason))
+                for each in node.conditions
+            ),
+        )
+
+
+_TAKEN_UP = (Standing.OWNED, Standing.UNHELD, Standing.PROBATION)

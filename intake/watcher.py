@@ -1,0 +1,71 @@
+"""The watcher: node conditions in, admitted incidents out. What worker.py starts.
+
+    watcher = Watcher(kubernetes, incidents, rules, cluster="prod", identity="pod-7f3a")
+    await watcher.run()          # until cancelled; then it gives its Lease back
+
+Ports are injected: `kubernetes` and `incidents` are adapters (fleet.ports), `rules` the policy as
+intake asks it (intake.rules). Any number may run; one leads. Nothing is kept between terms: the
+cluster is the memory. Counters are plain attributes of `term`'s rooms (`nodes.counts`,
+`writer.counts`, `delivery.counts`), for metrics to read.
+"""
+
+import random
+
+from fleet.ports import Incidents, Kubernetes
+from intake.admission import Gate, open_gate
+from intake.backoff import Dice
+from intake.clock import Clock, SystemClock
+from intake.journal import Journal
+from intake.leader import Leader
+from intake.rules import Rules
+from intake.settings import Settings
+from intake.surroundings import Surroundings
+from intake.term import Term
+
+
+class Watcher:
+    """Takes part in the election under `identity` (unique a process) and leads when it wins.
+
+    `breaker` and `cap` say why a sick node must not be held now; by default nothing does.
+    """
+
+    def __init__(
+        self,
+        kubernetes: Kubernetes,
+        incidents: Incidents,
+        rules: Rules,
+        *,
+        cluster: str,
+        identity: str,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        dice: Dice = random.random,
+        breaker: Gate = open_gate,
+        cap: Gate = open_gate,
+    ) -> None:
+        self._given = Surroundings(
+            kubernetes,
+            incidents,
+            rules,
+            cluster,
+            (breaker, cap),
+            settings or Settings(),
+            clock or SystemClock(),
+            dice,
+            Journal(),
+        )
+        self.leader = Leader(self._given, identity)
+        self.term: Term | None = None
+
+    @property
+    def leading(self) -> bool:
+        """Whether this process is the leader, as far as it knows."""
+        return self.leader.leading
+
+    async def run(self) -> None:
+        """Stand by and lead, until cancelled."""
+        await self.leader.run(self._lead)
+
+    async def _lead(self) -> None:
+        self.term = Term(self._given)
+        await self.term.run()
