@@ -150,7 +150,7 @@ class Delivery:
         self._queue.put(key, (0, now, key))
 
     def forget(self, node: str) -> None:
-        """The Node object is gone; what its successor says is news."""
+        """The Node object or its run is gone: whoever comes next has heard nothing."""
         self.sent.pop(node, None)
 
     async def run(self) -> None:

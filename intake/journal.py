@@ -46,6 +46,6 @@ def _line(what: str, fields: dict[str, object]) -> str:
 
 
 def _word(value: object) -> str:
-    text = str(value)
+    text = str(value) or type(value).__name__ if isinstance(value, Exception) else str(value)
     plain = text and not any(each in ' "=\n' for each in text)
     return text if plain else json.dumps(text, ensure_ascii=False)

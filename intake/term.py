@@ -181,11 +181,13 @@ class Term:
         """One try only: whoever wrote since may be the next run."""
         if self.writer.busy(node.identity.name):
             return
-        await self.writer.write(
+        wrote = await self.writer.write(
             node,
             lambda fresh: reopen(fresh, worst(self.knowledge.report(fresh), self._given.rules)),
             attempts=1,
         )
+        if wrote:
+            self.delivery.forget(node.identity.name)
         self._judge(node.identity.name)
 
     def _found_nodeless(self, workflow: str) -> None:
