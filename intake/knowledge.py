@@ -47,6 +47,7 @@ class Knowledge:
         return Facts(
             now=self._given.clock.now(),
             report=report,
+            cool_down=self._given.rules.cool_down,
             sick=sick,
             blocked=self._blocked(node, report) if sick else "",
             returning=self._returning.get(name),

@@ -5,7 +5,7 @@ whose run is gone. Cordons and taints of others are not looked at.
 """
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 
 from fleet.fault import Fault, FaultName
@@ -82,13 +82,15 @@ class Write:
 class Facts:
     """What is known of a node beside its record.
 
-    `sick` is the fault that it is to be held for. `blocked` is the gate's reason against it.
-    `returning`: its machine has an open incident and came back without a mark; the value is what
-    it had been held for, empty where nobody knows. `let_go`: a person took hold and mark away.
+    `cool_down` is the policy's. `sick` is the fault that the node is to be held for, `blocked` the
+    gates' reason against it. `returning`: its machine has an open incident and came back without a
+    mark; the value is what it had been held for, empty where nobody knows. `let_go`: a person took
+    hold and mark away.
     """
 
     now: datetime
     report: Report
+    cool_down: timedelta
     sick: Fault | None = None
     blocked: str = ""
     returning: str | None = None
@@ -100,13 +102,13 @@ def next_write(node: NodeState, facts: Facts, settings: Settings) -> Write | Non
     """What the watcher has to write for this node now, or nothing."""
     match standing(node):
         case Standing.FREE:
-            return _admit(node, facts, settings)
+            return _admit(node, facts)
         case Standing.ORPHAN | Standing.STRAY:
             return _adopt(node, facts)
         case Standing.PENDING:
             return _withdraw(node, facts, settings)
         case Standing.LET_GO:
-            return _cool_down(node, facts, settings)
+            return _cool_down(node, facts)
         case _:
             return None
 
@@ -141,9 +143,9 @@ def let_go(before: NodeState, after: NodeState) -> bool:
     )
 
 
-def _admit(node: NodeState, facts: Facts, settings: Settings) -> Write | None:
+def _admit(node: NodeState, facts: Facts) -> Write | None:
     if facts.let_go:
-        return _cool_down(node, facts, settings)
+        return _cool_down(node, facts)
     fault = facts.sick.name if facts.sick else facts.returning or FaultName.UNKNOWN_CODE
     held = Write(Act.HOLD, hold_patch(node, new_mark(node, facts.now), fault), fault)
     if facts.returning is not None and off_limits(node, facts.now) is None:
@@ -187,8 +189,8 @@ def _withdraw(node: NodeState, facts: Facts, settings: Settings) -> Write | None
     return Write(Act.WITHDRAW, withdraw_patch(node))
 
 
-def _cool_down(node: NodeState, facts: Facts, settings: Settings) -> Write | None:
+def _cool_down(node: NodeState, facts: Facts) -> Write | None:
     if node.cool_down is not None and facts.now < node.cool_down:
         return None
-    until = (facts.now + settings.cool_down).replace(microsecond=0)
+    until = (facts.now + facts.cool_down).replace(microsecond=0)
     return Write(Act.COOL_DOWN, cool_down_patch(node, until))

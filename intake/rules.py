@@ -5,16 +5,23 @@ condition means. All of it is pure and comes from `policies`.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from fleet.fault import Fault
 from fleet.node import NodeState
 from fleet.report import Report
+from policies.schema import Policy
+from policies.signals import read_report, scopes_of
 
 
 class Rules(Protocol):
     """One policy document, as intake needs it. No method blocks or raises."""
+
+    @property
+    def cool_down(self) -> timedelta:
+        """How long a node is left alone after a person took hold and mark away."""
+        ...
 
     def report(
         self, node: NodeState, now: datetime, agent_silent: bool, before: Report | None
@@ -34,3 +41,33 @@ class Rules(Protocol):
     def scopes(self, node: NodeState) -> Mapping[str, str]:
         """The node's key in every scope that its labels name."""
         ...
+
+
+class PolicyRules:
+    """A policy document as Rules."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    @property
+    def cool_down(self) -> timedelta:
+        """The document's limit."""
+        return self._policy.limits.cool_down
+
+    def report(
+        self, node: NodeState, now: datetime, agent_silent: bool, before: Report | None
+    ) -> Report:
+        """By the document's signals."""
+        return read_report(node, self._policy, now, agent_silent, before)
+
+    def holds(self, fault: Fault) -> bool:
+        """As the document says of the fault, listed or not."""
+        return self._policy.fault(fault.name).hold
+
+    def urgency(self, fault: Fault) -> int:
+        """Seconds that jobs may stay: what a policy tolerates for less time is worse."""
+        return int(self._policy.fault(fault.name).tolerate.total_seconds())
+
+    def scopes(self, node: NodeState) -> Mapping[str, str]:
+        """By the document's labels."""
+        return scopes_of(node, self._policy)

@@ -1,4 +1,5 @@
-"""The limits of the watcher, each with its reason. Not policy: nobody tunes a fleet with these.
+"""The watcher's own limits, each with its reason. What people tune a fleet with is policy
+(`policies.limit_terms`) and not here.
 
 Demo and tests pass their own, shorter ones; the code that uses them is the same.
 """
@@ -65,5 +66,3 @@ class Settings:
     """How often marks are compared with the list of open incidents."""
     withdraw_after: timedelta = 5 * _minute
     """A hold that nobody took up is taken back after the node was clean for this long."""
-    cool_down: timedelta = 30 * _minute
-    """After a person took hold and mark away, the node is left alone for this long."""

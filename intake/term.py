@@ -151,7 +151,8 @@ class Term:
         if node is None or self.writer.busy(name):
             return
         wrote = await self.writer.write(
-            node, lambda fresh: next_write(fresh, self.knowledge.facts(fresh), self._settings)
+            node,
+            lambda fresh: next_write(fresh, self.knowledge.facts(fresh), self._settings),
         )
         if wrote or self.nodes.records.get(name) is not node:
             self._judge(name)

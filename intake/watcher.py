@@ -1,12 +1,13 @@
 """The watcher: node conditions in, admitted incidents out. What worker.py starts.
 
+    rules = PolicyRules(policy)
     watcher = Watcher(kubernetes, incidents, rules, cluster="prod", identity="pod-7f3a")
     await watcher.run()          # until cancelled; then it gives its Lease back
 
 Ports are injected: `kubernetes` and `incidents` are adapters (fleet.ports), `rules` the policy as
-intake asks it (intake.rules). Any number may run; one leads. Nothing is kept between terms: the
-cluster is the memory. Counters are plain attributes of `term`'s rooms (`nodes.counts`,
-`writer.counts`, `delivery.counts`), for metrics to read.
+intake asks it (intake.rules), without which nobody watches and nothing new is admitted. Any number
+may run; one leads. Nothing is kept between terms: the cluster is the memory. Counters are plain
+attributes of the rooms of `term` (`nodes.counts`, `writer.counts`, `delivery.counts`), for metrics.
 """
 
 import random

@@ -59,6 +59,8 @@ def condition(*faults, boot_id="b1", kind=None):
 class PlainRules:
     """Holds every fault but an application's; a lost GPU is the most urgent."""
 
+    cool_down: timedelta = timedelta(hours=1)
+
     def report(self, node, now, agent_silent, before):
         ours = [each for each in node.conditions if each.type.startswith("gpumend.io/")]
         heard = [(each, parse_message(each.message)) for each in ours]

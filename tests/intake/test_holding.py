@@ -10,7 +10,9 @@ from simulator.apiserver.injection import Fault
 from tests.intake.cases import a_fault
 from tests.intake.world import QUICK, SICK, thermal
 
-NODE_PATCH = {"verb": "patch", "path": "/nodes/n1$"}
+
+def fault_of_the_hold(**trouble):
+    return Fault("patch", "/nodes/n1$", **trouble)
 
 
 async def test_a_sick_node_is_held_and_marked_in_one_patch_and_its_incident_starts(world):
@@ -55,7 +57,7 @@ async def test_a_gate_that_says_no_keeps_a_node_from_being_held(world):
 
 async def test_a_conflict_is_read_and_judged_again(world):
     fault = world.server.faults.order(
-        Fault(**NODE_PATCH, code=409, reason="Conflict", message="the object has been modified")
+        fault_of_the_hold(code=409, reason="Conflict", message="the object has been modified")
     )
     await world.add_node("n1", SICK)
     async with world.watching() as watcher:
@@ -65,7 +67,7 @@ async def test_a_conflict_is_read_and_judged_again(world):
 
 
 async def test_a_hold_whose_answer_was_lost_is_looked_for_and_not_repeated(world):
-    world.server.faults.order(Fault(**NODE_PATCH, drop=True))
+    world.server.faults.order(fault_of_the_hold(drop=True))
     await world.add_node("n1", SICK)
     async with world.watching() as watcher:
         await world.until(lambda: world.engine.heard("start"))
@@ -74,7 +76,7 @@ async def test_a_hold_whose_answer_was_lost_is_looked_for_and_not_repeated(world
 
 
 async def test_an_overloaded_server_gets_the_hold_later(world):
-    world.server.faults.order(Fault(**NODE_PATCH, times=3, code=503, reason="ServiceUnavailable"))
+    world.server.faults.order(fault_of_the_hold(times=3, code=503, reason="ServiceUnavailable"))
     await world.add_node("n1", SICK)
     async with world.watching():
         await world.marked("n1", MarkState.PENDING)
@@ -82,7 +84,7 @@ async def test_an_overloaded_server_gets_the_hold_later(world):
 
 
 async def test_a_refused_hold_is_said_and_tried_again(world, caplog):
-    world.server.faults.order(Fault(**NODE_PATCH, times=2, code=403, reason="Forbidden"))
+    world.server.faults.order(fault_of_the_hold(times=2, code=403, reason="Forbidden"))
     await world.add_node("n1", SICK)
     async with world.watching():
         await world.marked("n1", MarkState.PENDING)
@@ -94,8 +96,8 @@ async def test_a_storm_is_held_before_its_first_incident_starts_and_the_worst_co
     for number in range(size):
         fault = SICK if number % 10 == 0 else thermal()
         await world.add_node(f"n{number}", fault)
-    held = []
-    world.engine.on_start = lambda opening: held or held.append(len(world.patches()))
+    held: list[int] = []
+    world.engine.on_start = lambda opening: held.append(0 if held else len(world.patches()))
     # Its lease and its sweeps have no part in this, and two cores are slow.
     patient = replace(
         QUICK,

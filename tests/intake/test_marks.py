@@ -1,6 +1,7 @@
 """How nodes stand by mark and hold, and what the watcher writes for them."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -19,7 +20,7 @@ ANOTHER = NodeIdentity("c", "n1", "u2", "ffffffff")
 
 
 def facts(**known):
-    return Facts(NOW, a_report(), **known)
+    return Facts(NOW, a_report(), timedelta(hours=1), **known)
 
 
 def act(node, **known):
@@ -28,6 +29,7 @@ def act(node, **known):
 
 
 def mark_in(write):
+    assert write
     return parse_mark(write.body["metadata"]["annotations"]["gpumend.io/incident"])
 
 
@@ -87,6 +89,7 @@ def test_the_watcher_writes_only_what_no_workflow_is_there_to_write(node, known,
 
 def test_a_lost_mark_is_replaced_without_touching_the_hold():
     write = next_write(a_node(taints=[HOLD]), facts(), SETTINGS)
+    assert write
     assert "spec" not in write.body
     assert mark_in(write).undo == ("taint",)
 
@@ -131,6 +134,7 @@ def test_going_back_to_pending_keeps_id_and_undo_record():
 
 def test_a_sick_node_in_probation_without_a_run_is_held_again():
     write = reopen(a_node(PROBATION), SICK)
+    assert write
     assert [each["key"] for each in write.body["spec"]["taints"]] == ["gpumend.io/hold"]
     assert mark_in(write).id == PROBATION.id
 

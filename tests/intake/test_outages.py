@@ -40,7 +40,7 @@ async def test_what_temporal_missed_is_told_when_it_is_back(world):
         await world.until(lambda: watcher.term.delivery.counts.failures >= 1)
         world.engine.away = False
         await world.until(lambda: world.engine.heard("node-gone"))
-        assert watcher.term.delivery.waiting == 0
+        await world.until(lambda: watcher.term.delivery.waiting == 0)
 
 
 async def test_a_watch_that_breaks_is_resumed_and_an_expired_one_is_listed_again(world):

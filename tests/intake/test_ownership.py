@@ -58,7 +58,7 @@ async def test_hold_and_mark_both_removed_cancel_and_begin_a_cool_down(world):
         assert (node.hold, node.mark) == (None, None)
         assert node.cool_down is not None
         assert world.engine.heard("hold-removed")[0][2] is True
-        world.clock.skip(minutes=31)
+        world.clock.skip(minutes=61)
         again = await world.marked("n1", MarkState.PENDING)
         assert again.cool_down is None
 
