@@ -28,9 +28,9 @@ QUICK = Settings(
     lease_give_up_after=timedelta(seconds=0.8),
     backoff_first=timedelta(seconds=0.02),
     backoff_limit=timedelta(seconds=0.2),
-    sweep_every=timedelta(seconds=0.1),
+    sweep_every=timedelta(seconds=0.05),
     deliveries_per_second=4_000,
-    compare_every=timedelta(seconds=0.2),
+    compare_every=timedelta(seconds=0.1),
 )
 """Waits of the loops are short; what is counted in wall time stays long and is skipped over."""
 
@@ -135,16 +135,14 @@ class World:
         body = {
             "metadata": {"name": name},
             "spec": {"providerID": f"sim://{machine or name}", **spec},
+            "status": status(*faults),
         }
         await self.api.create("/api/v1/nodes", body)
-        await self.say(name, *faults)
 
     async def say(self, name, *faults, boot_id="b1"):
         """What the node's agent publishes."""
-        healthy = [condition(boot_id=boot_id, kind="gpumend.io/Driver")]
-        sick = [condition(*faults, boot_id=boot_id)] if faults else []
-        status = {"nodeInfo": {"bootID": boot_id}, "conditions": [*healthy, *sick]}
-        await self.api.patch(f"/api/v1/nodes/{name}/status", {"status": status}, PatchType.MERGE)
+        body = {"status": status(*faults, boot_id=boot_id)}
+        await self.api.patch(f"/api/v1/nodes/{name}/status", body, PatchType.MERGE)
 
     async def node(self, name):
         return read_node(await self.api.get(f"/api/v1/nodes/{name}"), "c")
@@ -208,8 +206,8 @@ class World:
 
     async def rebooted(self, name, boot_id):
         """The machine booted, and its agent has not spoken since."""
-        status = {"nodeInfo": {"bootID": boot_id}}
-        await self.api.patch(f"/api/v1/nodes/{name}/status", {"status": status}, PatchType.MERGE)
+        body = {"status": {"nodeInfo": {"bootID": boot_id}}}
+        await self.api.patch(f"/api/v1/nodes/{name}/status", body, PatchType.MERGE)
 
     async def patch_lease(self, **spec):
         """Somebody else writes the watchers' Lease, where there is one."""
@@ -235,6 +233,12 @@ async def a_world(directory):
 
 async def _value(answer):
     return await answer if asyncio.iscoroutine(answer) else answer
+
+
+def status(*faults, boot_id="b1"):
+    healthy = [condition(boot_id=boot_id, kind="gpumend.io/Driver")]
+    sick = [condition(*faults, boot_id=boot_id)] if faults else []
+    return {"nodeInfo": {"bootID": boot_id}, "conditions": [*healthy, *sick]}
 
 
 def thermal():
