@@ -14,6 +14,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -48,7 +49,14 @@ class RealControlPlane:
     State lives in `directory`, a new temporary one by default, which is removed at the end.
     """
 
-    def __init__(self, directory: Path | None = None, namespaces: tuple[str, ...] = ("gpumend",)):
+    def __init__(
+        self,
+        directory: Path | None = None,
+        namespaces: tuple[str, ...] = ("gpumend",),
+        users: Mapping[str, str] | None = None,
+    ):
+        """`users` maps further users to their group; each gets a token in `endpoint.tokens`."""
+        self._groups = {ADMIN: "system:masters", **(users or {})}
         self._own = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="gpumend-controlplane-"))
         self._namespaces = namespaces
@@ -59,7 +67,7 @@ class RealControlPlane:
         self.endpoint = Endpoint(
             url=f"https://127.0.0.1:{self._port}",
             ca=self.directory / "certs" / "apiserver.crt",
-            tokens={ADMIN: secrets.token_hex(16)},
+            tokens={user: secrets.token_hex(16) for user in self._groups},
             audit=self.directory / "audit.log",
         )
 
@@ -108,10 +116,14 @@ class RealControlPlane:
 
     def _write_files(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
-        token = self.endpoint.tokens[ADMIN]
         tokens = self.directory / "tokens.csv"
         tokens.touch(mode=0o600)
-        tokens.write_text(f'{token},{ADMIN},{ADMIN},"system:masters"\n')
+        tokens.write_text(
+            "".join(
+                f'{token},{user},{user},"{self._groups[user]}"\n'
+                for user, token in self.endpoint.tokens.items()
+            )
+        )
         (self.directory / "audit-policy.json").write_text(json.dumps(AUDIT_POLICY))
         key = self.directory / "service-account.key"
         command = ["openssl", "genrsa", "-out", str(key), "2048"]
