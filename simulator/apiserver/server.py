@@ -21,6 +21,7 @@ from simulator.apiserver.rbac import MASTERS, Rbac
 from simulator.apiserver.status import ApiError, no_such_path
 from simulator.apiserver.store import WINDOW, Store
 from simulator.apiserver.tokens import Tokens, key_at, read_static
+from simulator.apiserver.tripwire import Tripwires, read_tripwire
 from simulator.apiserver.watch import Watch
 from simulator.controlplane.endpoint import ADMIN, Endpoint, read_tokens
 
@@ -63,6 +64,7 @@ class ApiServer:
         self._audit = Audit(self._audit_file)
         self._api = Api(self.store, self._tokens, now, _admit_all)
         self.faults = Faults()
+        self.tripwires = Tripwires()
         self._watches: set[asyncio.Task[None]] = set()
         self._disruption = Disruption(self.store, now) if disruption_controller else None
         self._controller: asyncio.Task[None] | None = None
@@ -156,8 +158,13 @@ class ApiServer:
             self._rbac.check(call)
             return await self._watch(request, call)
         body = await _body(request)
+        tripwire = self.tripwires.take(call, request.path, body)
+        if tripwire and not tripwire.after:
+            await tripwire.hold()
         code, raw, error = self._answer(request, call, body, fault)
         self._log(entry, call, body, (code, raw))
+        if tripwire and tripwire.after:
+            await tripwire.hold()
         if fault and fault.drop and request.transport:
             request.transport.abort()
         return _failure(error) if error else _json(code, raw)
@@ -208,6 +215,10 @@ class ApiServer:
                 self.faults.order(read_fault(parse(await request.read())))
             case "DELETE", "/sim/faults":
                 self.faults.clear()
+            case "POST", "/sim/tripwires":
+                await self.tripwires.lay(read_tripwire(parse(await request.read())))
+            case "POST", "/sim/release":
+                self.tripwires.release()
             case "POST", "/sim/compact":
                 self.compact()
             case "POST", "/sim/close-watches":

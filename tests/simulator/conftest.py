@@ -85,17 +85,25 @@ def python(script, *arguments, **container):
 
 
 @pytest.fixture
-async def stage(tmp_path: Path):
+async def server(tmp_path: Path):
+    async with ApiServer(tmp_path / "api") as running:
+        yield running
+
+
+@pytest.fixture
+async def api(server):
+    async with Api(server.endpoint.url, server.endpoint.tokens["admin"]) as client:
+        yield client
+
+
+@pytest.fixture
+async def stage(tmp_path: Path, server, api):
     machine = Machine.create(tmp_path / "node-1", "node-1", gpus=4)
-    async with ApiServer(tmp_path / "api") as server:
-        url, token = server.endpoint.url, server.endpoint.tokens["admin"]
-        spec = NodeSpec("node-1", {"pool": "p"}, "sim://node-1", lease=2)
-        place = Place(machine.base, spec, token)
-        config = Config(url, "", boot=0.3, places=(place,))
-        played = PoweredMachine(config, place)
-        async with Api(url, token) as api:
-            task = asyncio.create_task(played.run())
-            await asyncio.wait_for(played.up.wait(), PATIENCE)
-            yield Stage(server, api, machine)
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+    spec = NodeSpec("node-1", {"pool": "p"}, "sim://node-1", lease=2)
+    place = Place(machine.base, spec, server.endpoint.tokens["admin"])
+    played = PoweredMachine(Config(server.endpoint.url, "", boot=0.3, places=(place,)), place)
+    task = asyncio.create_task(played.run())
+    await asyncio.wait_for(played.up.wait(), PATIENCE)
+    yield Stage(server, api, machine)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
