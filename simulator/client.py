@@ -35,8 +35,15 @@ class ApiError(Exception):
 class Api:
     """One player's connection, an async context manager."""
 
-    def __init__(self, url: str, token: str, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        tls: ssl.SSLContext | None = None,
+        timeout: aiohttp.ClientTimeout = REQUEST,
+    ) -> None:
         """`url` without trailing slash; `tls` for https."""
+        self._timeout = timeout
         self._url = url
         self._headers = {"Authorization": f"Bearer {token}"}
         self._tls = tls
@@ -44,7 +51,7 @@ class Api:
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(ssl=self._tls) if self._tls else None
         self._session = aiohttp.ClientSession(
-            self._url, headers=self._headers, connector=connector, timeout=REQUEST
+            self._url, headers=self._headers, connector=connector, timeout=self._timeout
         )
         return self
 

@@ -160,11 +160,11 @@ class ApiServer:
         body = await _body(request)
         tripwire = self.tripwires.take(call, request.path, body)
         if tripwire and not tripwire.after:
-            await tripwire.hold()
+            await tripwire.hold(call, request.path)
         code, raw, error = self._answer(request, call, body, fault)
         self._log(entry, call, body, (code, raw))
         if tripwire and tripwire.after:
-            await tripwire.hold()
+            await tripwire.hold(call, request.path)
         if fault and fault.drop and request.transport:
             request.transport.abort()
         return _failure(error) if error else _json(code, raw)
@@ -216,7 +216,8 @@ class ApiServer:
             case "DELETE", "/sim/faults":
                 self.faults.clear()
             case "POST", "/sim/tripwires":
-                await self.tripwires.lay(read_tripwire(parse(await request.read())))
+                tripwire = read_tripwire(parse(await request.read()))
+                return _json(200, to_json(await self.tripwires.lay(tripwire)))
             case "POST", "/sim/release":
                 self.tripwires.release()
             case "POST", "/sim/compact":

@@ -1,8 +1,9 @@
 """Holds a chosen request before or after it takes effect, so that somebody can be killed there.
 
 `POST /sim/tripwires` with the fields of Tripwire lays one and is answered when a request has run
-into it; `POST /sim/release` lets go what is held. For system:masters only. A request whose client
-is gone while it is held before its effect is dropped; after it, only the answer is.
+into it, with `user`, `extra`, `verb`, `path` of that; `POST /sim/release` lets go what is held. For
+system:masters only. A request whose client is gone while it is held before its effect is dropped;
+after it, only the answer is.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ class Tripwire:
     path: str = ""
     body: str = ""
     after: bool = False
+    caught: dict[str, Any] = field(default_factory=dict, init=False)
     tripped: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     released: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
@@ -41,8 +43,10 @@ class Tripwire:
             and re.search(self.body, body) is not None
         )
 
-    async def hold(self) -> None:
-        """Say that somebody is here, and keep him until he is let go or gone."""
+    async def hold(self, call: Call, path: str) -> None:
+        """Say who is here, and keep him until he is let go or gone."""
+        user = call.user
+        self.caught = {"user": user.name, "extra": user.extra, "verb": call.verb, "path": path}
         self.tripped.set()
         await asyncio.wait_for(self.released.wait(), LONGEST_HOLD_S)
 
@@ -53,14 +57,15 @@ class Tripwires:
     def __init__(self) -> None:
         self._laid: list[Tripwire] = []
 
-    async def lay(self, tripwire: Tripwire) -> None:
-        """Lay one, and wait until a request has run into it."""
+    async def lay(self, tripwire: Tripwire) -> dict[str, Any]:
+        """Lay one, and wait until a request has run into it; returns whose it is."""
         self._laid.append(tripwire)
         try:
             await tripwire.tripped.wait()
         except asyncio.CancelledError:
             self._laid.remove(tripwire)
             raise
+        return tripwire.caught
 
     def release(self) -> None:
         """Let go what is held."""

@@ -3,3 +3,5 @@
 Node lifecycle, the owners of pods (like a ReplicaSet and a DaemonSet, with a scheduler inside), and
 the disruption controller behind PodDisruptionBudgets. None of them knows of gpumend.
 """
+
+READY_LINE = "controllers are up"

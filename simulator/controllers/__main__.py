@@ -1,13 +1,11 @@
 """Runs the controllers of a simulated cluster: `python -m simulator.controllers CONFIG`.
 
 Each round compares what should be with what is seen and makes up the difference; a round follows
-every change, and each second for the Leases. Configured by a JSON file: `url`, `ca`, `token`,
-`workloads`, `daemons`.
+every change, and each second for the Leases. The file is described in `config.py`.
 """
 
 import asyncio
 import contextlib
-import json
 import logging
 import ssl
 import sys
@@ -16,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from simulator.client import MERGE, UNREACHABLE, Api, ApiError
+from simulator.controllers import READY_LINE
 from simulator.controllers.budgets import budget_status, differs
 from simulator.controllers.cluster import Cluster, Json
+from simulator.controllers.config import ControllersConfig, read_controllers
 from simulator.controllers.lifecycle import give_up, silent, taint, wanted_taints
-from simulator.controllers.owners import Daemon, Workload, missing_daemons, next_replica
+from simulator.controllers.owners import missing_daemons, next_replica
 from simulator.kubelet.node import LEASES
 
 ROUND_SECONDS = 1.0
-READY_LINE = "controllers are up"
 
 log = logging.getLogger("controllers")
 
@@ -31,10 +30,10 @@ log = logging.getLogger("controllers")
 class Controllers:
     """All controllers over one view of the cluster."""
 
-    def __init__(self, api: Api, workloads: list[Workload], daemons: list[Daemon]) -> None:
+    def __init__(self, api: Api, config: ControllersConfig) -> None:
         self._api = api
-        self._workloads = workloads
-        self._daemons = daemons
+        self._workloads = config.workloads
+        self._daemons = config.daemons
         self._cluster = Cluster()
         self._changed = asyncio.Event()
         self._listed: set[str] = set()
@@ -125,15 +124,13 @@ class Controllers:
                 raise
 
 
-async def main(config: Json) -> None:
+async def main(config: ControllersConfig) -> None:
     """Run the controllers that this configuration asks for."""
-    tls = ssl.create_default_context(cafile=config["ca"]) if config["ca"] else None
-    async with Api(config["url"], config["token"], tls) as api:
-        workloads = [Workload(**each) for each in config["workloads"]]
-        daemons = [Daemon(**each) for each in config["daemons"]]
-        await Controllers(api, workloads, daemons).run()
+    tls = ssl.create_default_context(cafile=config.ca) if config.ca else None
+    async with Api(config.url, config.token, tls) as api:
+        await Controllers(api, config).run()
 
 
 if __name__ == "__main__":
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
-    asyncio.run(main(json.loads(Path(sys.argv[1]).read_text())))
+    asyncio.run(main(read_controllers(Path(sys.argv[1]))))

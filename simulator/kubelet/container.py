@@ -97,6 +97,7 @@ class Container:
         try:
             with (self._scratch / "log").open("ab") as log:
                 self._process = await self._start(log.fileno())
+            (self._scratch / "pid").write_text(str(self._process.pid))
             status = await self._process.wait()
         except OSError as error:
             return Ended(START_ERROR, str(error), started, datetime.now(UTC), "StartError")

@@ -1,0 +1,178 @@
+"""One run of the demo: set the stage, let the script play, watch the audit, judge, put away."""
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from policies.document import load
+from policies.schema import Policy
+from simulator.demo.narrator import Narrator
+from simulator.demo.outcome import RunOutcome
+from simulator.demo.scenario import Strike, write_scenario
+from simulator.demo.settings import POLICY, Settings
+from simulator.demo.stage import Stage, StageBuilder
+from simulator.demo.supervisor import Supervisor
+from simulator.demo.tail import AuditTail
+from simulator.demo.trouble import away, kill_at
+from simulator.demo.verdict import differences, open_strikes
+from simulator.demo.view import View
+from simulator.observer import sight
+from simulator.observer.incidents import incidents
+from simulator.observer.promise import Promises
+from simulator.observer.summary import summarize
+
+LOOK_SECONDS = 0.2
+QUIET_SECONDS = 3.0
+"""After the last end the fleet is watched this long: nothing more may happen."""
+AGENTS_SECONDS = 60.0
+RACK_LABEL = "topology.kubernetes.io/rack"
+
+
+class Run:
+    """One run with its view. `finished` is called with the outcome before `keep` keeps it."""
+
+    def __init__(
+        self, settings: Settings, view: View, finished: Callable[[RunOutcome, Stage], None]
+    ) -> None:
+        self._settings = settings
+        self._view = view
+        self._finished = finished
+        self._scenario = write_scenario(settings.seed, settings.nodes)
+        self._narrator = Narrator()
+        self._amiss: list[str] = []
+        self._troubled: asyncio.Task[None] | None = None
+
+    async def run(self) -> RunOutcome:
+        """Run to the end; raise NotStarted where a program does not start."""
+        started = time.monotonic()
+        async with self._stage() as (stage, supervisor):
+            tail = AuditTail(stage.endpoint.audit)
+            await self._agents_speak(stage, tail)
+            self._prepare_kill(stage, supervisor)
+            play = asyncio.create_task(self._play(stage, supervisor))
+            try:
+                await self._follow(tail, play)
+            finally:
+                play.cancel()
+                await asyncio.gather(play, return_exceptions=True)
+            outcome = self._judge(tail, time.monotonic() - started)
+            self._view.close()
+            if not outcome.well:
+                self._view.say("", supervisor.tails())
+            self._finished(outcome, stage)
+            if self._settings.keep:
+                await asyncio.Event().wait()
+        return outcome
+
+    @asynccontextmanager
+    async def _stage(self) -> AsyncIterator[tuple[Stage, Supervisor]]:
+        directory = Path(tempfile.mkdtemp(prefix="gpumend-demo-"))
+        try:
+            async with AsyncExitStack() as stack:
+                supervisor = Supervisor(directory / "logs", self._tell)
+                await stack.enter_async_context(supervisor)
+                self._tell(f"policy {POLICY}")
+                builder = StageBuilder(self._settings, self._scenario, directory, supervisor, stack)
+                stage = await builder.build()
+                self._tell(f"Temporal UI {stage.ui}")
+                yield stage, supervisor
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def _tell(self, sentence: str) -> None:
+        self._view.say("", sentence)
+
+    def _prepare_kill(self, stage: Stage, supervisor: Supervisor) -> None:
+        if self._settings.kill:
+            kill = kill_at(self._settings.kill, stage, supervisor, self._tell)
+            self._troubled = asyncio.create_task(kill)
+
+    async def _agents_speak(self, stage: Stage, tail: AuditTail) -> None:
+        """Until every agent has said that its node is well: before that nothing can be missed."""
+        deadline = time.monotonic() + AGENTS_SECONDS
+        while not self._all_well():
+            if time.monotonic() > deadline:
+                self._amiss.append(f"agents of {', '.join(self._silent())} said nothing")
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+            self._narrate(tail, aloud=False)
+        self._tell(f"{len(stage.machines)} nodes are up, and their agents say that they are well")
+
+    def _all_well(self) -> bool:
+        return not self._silent()
+
+    def _silent(self) -> list[str]:
+        nodes = self._narrator.world.nodes
+        return [
+            name
+            for name in self._scenario.nodes
+            if name not in nodes or not any(map(_ours, sight.conditions(nodes[name])))
+        ]
+
+    async def _play(self, stage: Stage, supervisor: Supervisor) -> None:
+        """Strike as scripted, and take away what is to be away."""
+        begun = time.monotonic()
+        if self._settings.without:
+            absence = self._absence(supervisor)
+            self._troubled = asyncio.create_task(absence)
+        for strike in self._scenario.strikes:
+            await asyncio.sleep(max(0.0, begun + strike.after - time.monotonic()))
+            self._strike(stage, strike)
+        if self._troubled:
+            await self._troubled
+
+    async def _absence(self, supervisor: Supervisor) -> None:
+        await asyncio.sleep(self._scenario.absence)
+        await away(self._settings.without, self._settings.absence, supervisor, self._tell)
+
+    def _strike(self, stage: Stage, strike: Strike) -> None:
+        self._view.say(strike.node, f"gpu:{strike.gpu} breaks: {strike.nature.name}")
+        stage.machines[strike.node].strike(strike.gpu, strike.nature)
+
+    async def _follow(self, tail: AuditTail, play: asyncio.Task[None]) -> None:
+        """Narrate until all has ended and stayed quiet, or time is up."""
+        deadline = time.monotonic() + self._settings.limit
+        quiet_since = None
+        while time.monotonic() < deadline:
+            await asyncio.sleep(LOOK_SECONDS)
+            self._narrate(tail, aloud=True)
+            if play.done():
+                play.result()
+            if not play.done() or open_strikes(self._scenario, incidents(tail.writes)):
+                quiet_since = None
+                continue
+            quiet_since = quiet_since or time.monotonic()
+            if time.monotonic() - quiet_since >= QUIET_SECONDS:
+                return
+        self._amiss.append(f"not over after {self._settings.limit:.0f} s")
+        if self._troubled and not self._troubled.done():
+            self._troubled.cancel()
+            self._amiss.append("the process was never killed: nobody made that call")
+
+    def _narrate(self, tail: AuditTail, aloud: bool) -> None:
+        for write in tail.new():
+            for node, sentence in self._narrator.tell(write):
+                if aloud:
+                    self._view.say(node, sentence)
+        self._view.show(self._narrator.world.nodes)
+
+    def _judge(self, tail: AuditTail, seconds: float) -> RunOutcome:
+        tail.new()
+        promises = promises_of(load(POLICY.read_text(), str(POLICY)))
+        summary = summarize(tail.writes, promises)
+        amiss = (*self._amiss, *differences(self._scenario, summary.incidents))
+        return RunOutcome(self._scenario, summary, promises, amiss, seconds)
+
+
+def promises_of(policy: Policy) -> Promises:
+    """The budgets of a policy whose budgets are counts."""
+    budget = {each.scope: each.max for each in policy.budgets if isinstance(each.max, int)}
+    return Promises(budget, {"rack": RACK_LABEL})
+
+
+def _ours(condition: str) -> bool:
+    return condition.startswith(sight.OURS)

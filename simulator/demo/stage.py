@@ -1,0 +1,189 @@
+"""Sets the stage: every program of a run, in the order in which they need one another."""
+
+import asyncio
+import secrets
+import socket
+import ssl
+import sys
+import uuid
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from simulator import controllers, machines
+from simulator.client import Api
+from simulator.controllers.config import ControllersConfig, write_controllers
+from simulator.controllers.owners import Workload
+from simulator.controlplane.endpoint import ADMIN, Endpoint, read_tokens
+from simulator.controlplane.real import RealControlPlane
+from simulator.demo.install import NAMESPACE, agents, install
+from simulator.demo.scenario import GPUS, Scenario
+from simulator.demo.settings import CLUSTER, POLICY, Settings
+from simulator.demo.supervisor import Program, Supervisor
+from simulator.hardware.machine import Machine
+from simulator.kubelet.node import NodeSpec
+from simulator.machines import Config, Place, write_config
+
+BOOT_SECONDS = 4.0
+CONTROLLERS_USER = "system:kube-controller-manager"
+NODES_GROUP = "system:nodes"
+"""Users of this group are kubelets, for the Node authorizer and for NodeRestriction."""
+
+
+@dataclass(slots=True)
+class Stage:
+    """Everything that runs. `machines` by node name; `ui` is the Temporal UI's address."""
+
+    directory: Path
+    endpoint: Endpoint
+    temporal: str
+    ui: str
+    kubeconfig: Path
+    machines: Mapping[str, Machine] = field(default_factory=dict)
+
+
+class StageBuilder:
+    """Builds one stage with a supervisor and puts it away with `stack`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        scenario: Scenario,
+        directory: Path,
+        supervisor: Supervisor,
+        stack: AsyncExitStack,
+    ) -> None:
+        self._settings = settings
+        self._scenario = scenario
+        self._directory = directory
+        self._supervisor = supervisor
+        self._stack = stack
+
+    async def build(self) -> Stage:
+        """Start everything; raise NotStarted with the last words of what did not."""
+        endpoint, (temporal, ui) = await asyncio.gather(self._api(), self._temporal())
+        kubeconfig = endpoint.write_kubeconfig(self._directory / "kubeconfig")
+        stage = Stage(self._directory, endpoint, temporal, ui, kubeconfig)
+        stage.machines = {
+            name: Machine.create(self._directory / "machines" / name, name, GPUS)
+            for name in self._scenario.nodes
+        }
+        workloads = _workloads(len(self._scenario.nodes))
+        async with self._admin(endpoint) as admin:
+            installed = await install(admin, workloads, node_rights=not self._settings.real)
+        await asyncio.gather(
+            self._supervisor.start(self._engine(stage, "watcher", installed.tokens["watcher"])),
+            self._supervisor.start(self._engine(stage, "worker", installed.tokens["worker"])),
+            self._fleet(stage, workloads),
+        )
+        return stage
+
+    def _admin(self, endpoint: Endpoint) -> Api:
+        return Api(endpoint.url, endpoint.tokens[ADMIN], _tls(endpoint))
+
+    async def _api(self) -> Endpoint:
+        groups = {f"system:node:{name}": NODES_GROUP for name in self._scenario.nodes}
+        groups[CONTROLLERS_USER] = "system:masters"
+        if self._settings.real:
+            plane = RealControlPlane(self._directory / "api", users=groups)
+            await self._stack.enter_async_context(plane)
+            return plane.endpoint
+        directory = self._directory / "api"
+        directory.mkdir()
+        tokens = directory / "tokens.csv"
+        tokens.touch(mode=0o600)
+        users = {ADMIN: "system:masters", **groups}
+        lines = (f'{secrets.token_hex(16)},{user},{user},"{users[user]}"\n' for user in users)
+        tokens.write_text("".join(lines))
+        port = free_port()
+        argv = [sys.executable, "-m", "simulator.apiserver", "--dir", str(directory)]
+        argv += ["--port", str(port), "--tokens", str(tokens)]
+        await self._supervisor.start(Program("api", argv, "ready url="))
+        audit = directory / "audit.log"
+        return Endpoint(f"http://127.0.0.1:{port}", None, read_tokens(tokens), audit)
+
+    async def _temporal(self) -> tuple[str, str]:
+        port, ui = free_port(), free_port()
+        program = Path(sys.executable).with_name("temporal")
+        argv = [str(program), "server", "start-dev", "--port", str(port), "--ui-port", str(ui)]
+        argv += ["--namespace", NAMESPACE, "--log-level", "error"]
+        if self._settings.kill or self._settings.without:
+            argv += ["--db-filename", str(self._directory / "temporal.db")]
+        for name, kind in search_attributes().items():
+            argv += ["--search-attribute", f"{name}={kind}"]
+        await self._supervisor.start(Program("temporal", argv, "Temporal UI:"))
+        return f"127.0.0.1:{port}", f"http://127.0.0.1:{ui}"
+
+    async def _fleet(self, stage: Stage, workloads: list[Workload]) -> None:
+        """Machines with their kubelets, then the controllers, which start the agents there."""
+        ca = str(stage.endpoint.ca or "")
+        places = tuple(
+            Place(machine.base, self._node(name), stage.endpoint.tokens[f"system:node:{name}"])
+            for name, machine in stage.machines.items()
+        )
+        config = self._directory / "machines.json"
+        write_config(config, Config(stage.endpoint.url, ca, BOOT_SECONDS, places))
+        argv = [sys.executable, "-m", "simulator.machines", str(config)]
+        await self._supervisor.start(Program("machines", argv, machines.READY_LINE))
+        await self._label_racks(stage)
+        config = self._directory / "controllers.json"
+        daemon = agents(stage.endpoint.url, bool(ca), str(uuid.uuid4()))
+        token = stage.endpoint.tokens[CONTROLLERS_USER]
+        wanted = ControllersConfig(stage.endpoint.url, ca, token, tuple(workloads), (daemon,))
+        write_controllers(config, wanted)
+        argv = [sys.executable, "-m", "simulator.controllers", str(config)]
+        await self._supervisor.start(Program("controllers", argv, controllers.READY_LINE))
+
+    async def _label_racks(self, stage: Stage) -> None:
+        """As a cloud's controller does: a kubelet may not say in which rack it is."""
+        async with self._admin(stage.endpoint) as admin:
+            for name in stage.machines:
+                labels = {"topology.kubernetes.io/rack": self._scenario.rack(name)}
+                await admin.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": labels}})
+
+    def _node(self, name: str) -> NodeSpec:
+        labels = {"gpumend.io/pool": "training", "node.kubernetes.io/instance-type": "p5.48xlarge"}
+        return NodeSpec(name, labels, f"simulated://{name}")
+
+    def _engine(self, stage: Stage, name: str, token: str) -> Program:
+        role = "watcher" if name == "watcher" else "incidents"
+        config = self._directory / f"kubeconfig-{name}"
+        stage.endpoint.write_kubeconfig(config, user=ADMIN, token=token)
+        argv = [sys.executable, "-m", "worker", "--role", role, "--cluster", CLUSTER]
+        argv += ["--policy", str(POLICY)] if role == "watcher" else []
+        env = {
+            "KUBECONFIG": str(config),
+            "TEMPORAL_ADDRESS": stage.temporal,
+            "TEMPORAL_NAMESPACE": NAMESPACE,
+        }
+        if self._settings.sabotage:
+            env["GPUMEND_DEMO_SABOTAGE"] = self._settings.sabotage
+        return Program(name, argv, "ready", env)
+
+
+def search_attributes() -> dict[str, str]:
+    """What the engine writes on its runs, by Temporal's names of types."""
+    keywords = ("Cluster", "Node", "Machine", "Pool", "Rack", "Fault", "Step")
+    kinds = dict.fromkeys(keywords, "Keyword")
+    return {**kinds, "Steps": "KeywordList", "DueAt": "Datetime"}
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _tls(endpoint: Endpoint) -> ssl.SSLContext | None:
+    return endpoint.tls()
+
+
+def _workloads(nodes: int) -> list[Workload]:
+    """A job and a service that fill two thirds of the fleet, so that what leaves finds room."""
+    return [
+        Workload("train", str(uuid.uuid4()), replicas=max(1, nodes * 2 // 3), gpus=4),
+        Workload("serve", str(uuid.uuid4()), replicas=max(1, nodes * 2 // 3), gpus=4),
+    ]
