@@ -26,7 +26,8 @@ async def held(api, tripwire):
     """Send a request into it; returns the task of that request, which hangs."""
     await asyncio.sleep(0.1)  # the tripwire is laid by a request of its own
     request = asyncio.create_task(api.create(MAPS, {"metadata": {"name": "held"}}))
-    await asyncio.wait_for(tripwire, 10)
+    caught = await asyncio.wait_for(tripwire, 10)
+    assert (caught["user"], caught["verb"], caught["path"]) == ("admin", "create", MAPS)
     assert not request.done()
     return request
 
