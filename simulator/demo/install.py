@@ -92,17 +92,24 @@ def agents(url: str, ca: bool, uid: str) -> Daemon:
     command += ["--token-file", f"{ACCOUNT_MOUNT}/token"]
     if ca:
         command += ["--ca-file", f"{ACCOUNT_MOUNT}/ca.crt"]
+    token = {"serviceAccountToken": {"path": "token", "expirationSeconds": TOKEN_SECONDS}}
     container = {
         "name": "agent",
         "image": "gpumend",
         "command": command,
-        "volumeMounts": [{"name": "host", "mountPath": "/host"}],
+        "volumeMounts": [
+            {"name": "host", "mountPath": "/host"},
+            {"name": "account", "mountPath": ACCOUNT_MOUNT},
+        ],
     }
     spec = {
         "serviceAccountName": "agent",
         "hostPID": True,
         "containers": [container],
-        "volumes": [{"name": "host", "hostPath": {"path": "/"}}],
+        "volumes": [
+            {"name": "host", "hostPath": {"path": "/"}},
+            {"name": "account", "projected": {"sources": [token]}},
+        ],
     }
     return Daemon("agent", uid, NAMESPACE, spec)
 

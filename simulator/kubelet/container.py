@@ -16,9 +16,6 @@ MESSAGE_BYTES = 4_096
 """A termination message longer than this is cut by the kubelet."""
 START_ERROR = 128
 KILLED = 137
-ACCOUNT_FOLDER = "serviceaccount"
-ACCOUNT_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-"""Where a pod finds the token of its service account; in its scratch, `ACCOUNT_FOLDER`."""
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
@@ -58,6 +55,15 @@ def mounts_host(pod: Mapping[str, Any]) -> bool:
     return any((volume.get("hostPath") or {}).get("path") == "/" for volume in volumes)
 
 
+def projected_token(pod: Mapping[str, Any]) -> str:
+    """The volume that brings the token of the pod's service account; empty where none does."""
+    for volume in pod["spec"].get("volumes") or ():
+        sources = (volume.get("projected") or {}).get("sources") or ()
+        if any("serviceAccountToken" in source for source in sources):
+            return str(volume["name"])
+    return ""
+
+
 def mounts_of(pod: Mapping[str, Any], root: Path, scratch: Path) -> Mounts:
     """The mounts of a pod's container on a machine with this `root`; `scratch` is the pod's own."""
     spec = pod["spec"]
@@ -73,7 +79,12 @@ def mounts_of(pod: Mapping[str, Any], root: Path, scratch: Path) -> Mounts:
         if mount["name"] in paths
     ]
     places.append((_message_path(container), scratch / "termination-log"))
-    places.append((ACCOUNT_MOUNT, scratch / ACCOUNT_FOLDER))
+    projected = projected_token(pod)
+    places += [
+        (mount["mountPath"], scratch / mount["name"])
+        for mount in container.get("volumeMounts") or ()
+        if mount["name"] == projected
+    ]
     return Mounts(tuple(sorted(places, key=lambda place: -len(place[0]))))
 
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from simulator.client import STRATEGIC, Api, ApiError
 from simulator.hardware.machine import Machine
 from simulator.kubelet import status
-from simulator.kubelet.container import ACCOUNT_FOLDER, Container, Ended, mounts_host
+from simulator.kubelet.container import Container, Ended, mounts_host, projected_token
 
 STOP_SECONDS = 1.0
 """A workload that is only a state takes this long to stop, or its grace, if that is shorter."""
@@ -86,7 +86,7 @@ class Pods:
 
     async def _live(self, uid: str, pod: Pod) -> None:
         """One pod from its admission to its last word."""
-        with contextlib.suppress(ApiError):  # 404, 409: it went before our word about it
+        with _gone_is_fine():
             phase = (pod.get("status") or {}).get("phase", "Pending")
             never = pod["spec"].get("restartPolicy", "Always") == "Never"
             if phase in ("Succeeded", "Failed"):
@@ -151,16 +151,16 @@ class Pods:
             container.kill()
 
     async def _mount_token(self, pod: Pod, scratch: Path) -> None:
-        """A token of the pod's service account, bound to the pod, as a projected volume has it."""
-        spec, meta = pod["spec"], pod["metadata"]
-        if not spec.get("serviceAccountName") or not spec.get("automountServiceAccountToken", True):
+        """The projected volume with a token of the pod's service account, bound to the pod."""
+        spec, meta, volume = pod["spec"], pod["metadata"], projected_token(pod)
+        if not volume:
             return
         accounts = f"/api/v1/namespaces/{meta['namespace']}/serviceaccounts"
         bound = {"kind": "Pod", "apiVersion": "v1", "name": meta["name"], "uid": meta["uid"]}
         body = {"spec": {"expirationSeconds": TOKEN_SECONDS, "boundObjectRef": bound}}
         path = f"{accounts}/{spec['serviceAccountName']}/token"
         answer = await self._api.insist("POST", path, body, "application/json")
-        place = scratch / ACCOUNT_FOLDER
+        place = scratch / volume
         place.mkdir(parents=True, exist_ok=True)
         (place / "token").touch(mode=0o600)
         (place / "token").write_text(answer["status"]["token"])
@@ -175,6 +175,16 @@ class Pods:
         """A status for exactly this pod, until the server has taken it."""
         patch = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": body}
         await self._api.insist("PATCH", f"{_path(pod)}/status", patch, STRATEGIC)
+
+
+@contextlib.contextmanager
+def _gone_is_fine() -> Iterator[None]:
+    """A pod may go, or come again under its name, before our word about it is heard."""
+    try:
+        yield
+    except ApiError as error:
+        if error.code not in (404, 409):
+            raise
 
 
 def _complain(task: asyncio.Task[None]) -> None:

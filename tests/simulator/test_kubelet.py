@@ -139,10 +139,16 @@ async def test_an_agent_like_pod_gets_a_token_of_its_own_account_and_is_started_
     accounts = "/api/v1/namespaces/gpumend/serviceaccounts"
     await stage.api.create(accounts, {"metadata": {"name": "agent"}})
     script = "import sys; assert open(sys.argv[1]).read(); sys.exit(1)"
-    token = "/var/run/secrets/kubernetes.io/serviceaccount/token"
-    container = python(script, token)
+    container = python(script, "/account/token")
+    container["volumeMounts"].append({"name": "account", "mountPath": "/account"})
+    token = {"serviceAccountToken": {"path": "token"}}
+    host = {"name": "host", "hostPath": {"path": "/"}}
     await stage.pod(
-        "agent-1", restartPolicy="Always", serviceAccountName="agent", containers=[container]
+        "agent-1",
+        restartPolicy="Always",
+        serviceAccountName="agent",
+        containers=[container],
+        volumes=[host, {"name": "account", "projected": {"sources": [token]}}],
     )
 
     def twice(pod):
