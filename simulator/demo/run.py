@@ -116,6 +116,9 @@ class Run:
     async def _play(self, stage: Stage, supervisor: Supervisor) -> None:
         """Strike as scripted, and take away what is to be away."""
         begun = time.monotonic()
+        blind = self._scenario.blind
+        self._view.say(blind, "its kernel log cannot be read any more")
+        stage.machines[blind].lose_log()
         if self._settings.without:
             absence = self._absence(supervisor)
             self._troubled = asyncio.create_task(absence)

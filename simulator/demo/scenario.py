@@ -37,11 +37,16 @@ class Strike:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One run. `absence` is when, after the first strike, something goes away if asked to."""
+    """One run.
+
+    `blind` is a node whose kernel log cannot be read from the start: nothing is known of it, so
+    nothing may be done to it. `absence` is when, after the start, something goes away if asked to.
+    """
 
     seed: int
     nodes: tuple[str, ...]
     strikes: tuple[Strike, ...]
+    blind: str
     absence: float
 
     def rack(self, node: str) -> str:
@@ -62,11 +67,11 @@ def write_scenario(seed: int, count: int = 8) -> Scenario:
     """The script that this seed stands for; `count` nodes, each struck at most once."""
     dice = Random(seed)  # noqa: S311
     nodes = tuple(f"node-{number}" for number in range(1, count + 1))
-    struck = dice.sample(nodes, len(ENDS))
+    *struck, blind = dice.sample(nodes, len(ENDS) + 1)
     order = dice.sample(ENDS, len(ENDS))
     times = sorted(round(dice.uniform(FIRST_AFTER, LAST_AFTER), 1) for _ in ENDS)
     strikes = (
         Strike(node, dice.randrange(GPUS), nature, after, end, steps)
         for node, (nature, end, steps), after in zip(struck, order, times, strict=True)
     )
-    return Scenario(seed, nodes, tuple(strikes), round(dice.uniform(0.0, 15.0), 1))
+    return Scenario(seed, nodes, tuple(strikes), blind, round(dice.uniform(0.0, 15.0), 1))

@@ -84,9 +84,9 @@ class Running:
             await asyncio.gather(self._tending, return_exceptions=True)
 
     async def ended(self) -> None:
-        """Wait until its present process is gone."""
-        if self._process:
-            await self._process.wait()
+        """Wait until its process is gone and nobody tends it: then it may be started again."""
+        if self._tending:
+            await asyncio.gather(self._tending, return_exceptions=True)
 
     def tail(self) -> str:
         """The last lines of its log."""

@@ -19,8 +19,14 @@ class KernelLog:
         fresh.write_text(_records(0, 0, INFO, lines))
         fresh.replace(self._path)
 
+    def lose(self) -> None:
+        """Make it unreadable: opening it fails, as where the device node is gone."""
+        self._path.unlink()
+
     def append(self, lines: tuple[str, ...], uptime: float, priority: int = ERROR) -> None:
         """Print `lines` `uptime` seconds after the boot."""
+        if not self._path.exists():
+            return
         with self._path.open("r+") as log:
             sequence = sum(1 for _ in log)
             log.write(_records(sequence, uptime, priority, lines))

@@ -82,6 +82,11 @@ class Machine:
         due = [each.at for each in self.read().due]
         return max(0.0, min(due) - time.time()) if due else None
 
+    def lose_log(self) -> None:
+        """The kernel log cannot be read any more, until the next boot: nothing breaks by it."""
+        with self._locked():
+            self._log.lose()
+
     def hold(self, holder: str, gpus: tuple[int, ...]) -> None:
         """A process has opened these GPUs; none: it has let go."""
 

@@ -1,0 +1,116 @@
+"""Starts an engine process that breaks one promise on purpose: `python -m simulator.demo.saboteur`.
+
+The engine has no such switch. It is composed here with a port to Kubernetes that lies to it, so
+that what is tried is whether the observer, who reads only the audit, finds it out.
+
+- `release`: every verify looks passed, whatever it found.
+- `unknown`: a condition of ours that could not be told looks like a fault.
+"""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+from fleet.condition import format_message, parse_message
+from fleet.fault import Advice, Fault, FaultName
+from fleet.instant import parse_instant
+from fleet.part import parse_part
+from fleet.ports import Json, Kubernetes, Page, PatchType, WatchEvent
+
+SWITCH = "GPUMEND_DEMO_SABOTAGE"
+STEP_LABEL = "gpumend.io/step"
+
+
+class LyingKubernetes:
+    """The port, with answers bent by `lie`; what is written passes unchanged."""
+
+    def __init__(self, inner: Kubernetes, sabotage: str) -> None:
+        """`sabotage` is a key of `LIES`."""
+        self._inner = inner
+        self._lie = LIES[sabotage]
+
+    async def get(self, path: str) -> Json:
+        """As the port."""
+        return self._lie(await self._inner.get(path))
+
+    async def page(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        limit: int = 500,
+        token: str = "",
+    ) -> Page:
+        """As the port."""
+        page = await self._inner.page(path, query=query, limit=limit, token=token)
+        return Page(tuple(map(self._lie, page.items)), page.resource_version, page.next_page)
+
+    def watch(
+        self, path: str, *, resource_version: str, query: Mapping[str, str] | None = None
+    ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent]]:
+        """As the port."""
+        return self._bent(self._inner.watch(path, resource_version=resource_version, query=query))
+
+    async def create(self, path: str, body: Json) -> Json:
+        """As the port."""
+        return self._lie(await self._inner.create(path, body))
+
+    async def patch(self, path: str, body: Json | list[Json], kind: PatchType) -> Json:
+        """As the port."""
+        return self._lie(await self._inner.patch(path, body, kind))
+
+    async def delete(self, path: str, *, uid: str, grace_seconds: int | None = None) -> Json:
+        """As the port."""
+        return await self._inner.delete(path, uid=uid, grace_seconds=grace_seconds)
+
+    @asynccontextmanager
+    async def _bent(
+        self, watch: AbstractAsyncContextManager[AsyncIterator[WatchEvent]]
+    ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        async with watch as events:
+            yield (WatchEvent(each.type, self._lie(each.object)) async for each in events)
+
+
+def passed_verify(thing: Json) -> Json:
+    """A verify pod that ended looks as if it had found nothing."""
+    if (thing.get("metadata", {}).get("labels") or {}).get(STEP_LABEL) != "verify":
+        return thing
+    copy: Json = json.loads(json.dumps(thing))
+    for each in (copy.get("status") or {}).get("containerStatuses") or ():
+        terminated = (each.get("state") or {}).get("terminated") or {}
+        if terminated.get("message"):
+            report = json.loads(terminated["message"])
+            findings = [_well(finding) for finding in report.get("findings", ())]
+            terminated["message"] = json.dumps({**report, "result": "done", "findings": findings})
+            terminated["exitCode"] = 0
+            copy["status"]["phase"] = "Succeeded"
+    return copy
+
+
+def fault_for_unknown(thing: Json) -> Json:
+    """A memory condition of ours that is unknown looks like a fault of the first GPU."""
+    conditions = (thing.get("status") or {}).get("conditions") or ()
+    if not any(_untold(each) for each in conditions):
+        return thing
+    copy: Json = json.loads(json.dumps(thing))
+    for each in copy["status"]["conditions"]:
+        if _untold(each):
+            boot = parse_message(each["message"]).boot_id
+            since = parse_instant(each["lastTransitionTime"])
+            name, advice = FaultName.UNCONTAINED_MEMORY, Advice.RESET_GPU
+            fault = Fault(parse_part("gpu:0"), name, "xid:95", advice, 1, since)
+            each["status"], each["message"] = "False", format_message(boot, [fault])
+            each["reason"] = "UncontainedMemory"
+    return copy
+
+
+def _untold(condition: Mapping[str, Any]) -> bool:
+    return bool(condition["type"] == "gpumend.io/Memory" and condition["status"] == "Unknown")
+
+
+def _well(finding: Mapping[str, Any]) -> Json:
+    return {"check": finding["check"], "part": finding["part"], "verdict": "ok"}
+
+
+LIES = {"release": passed_verify, "unknown": fault_for_unknown}
