@@ -1,0 +1,230 @@
+"""Empty a node by the Eviction API, within an absolute deadline, from cluster state alone.
+
+Rounds of look, list, evict what is due, wait for a change. Nothing that decides is remembered
+between rounds, so a worker that dies loses only how often each Pod said no. What each Pod is to a
+drain is `pods.py`; what an answer means is `eviction.py`.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from temporalio import activity
+
+from activities.clock import Clock, utc_now
+from activities.conduct import Progress, conduct
+from activities.endings import ended, succeeded
+from activities.evictions import LONGEST_GRACE, Evictions
+from activities.look import look
+from activities.pods import (
+    INTERRUPTED,
+    WAITED,
+    DrainTerms,
+    PlannedPod,
+    PodClass,
+    daemon_set_of,
+    plan_drain,
+)
+from activities.waiting import Listing, list_all, wait_until
+from fleet.errors import NotFound
+from fleet.node import Manifest, NodeState
+from fleet.outcome import Outcome, OutcomeKind
+from fleet.ports import Json, Kubernetes
+from fleet.reason import DEADLINE, NEEDS_APPROVAL
+from fleet.request import StepRequest
+
+PODS = "/api/v1/pods"
+
+BREATH = timedelta(milliseconds=200)
+"""Between rounds at least: however many changes come, the API server is not asked in a loop."""
+
+SLICE = timedelta(seconds=15)
+"""How long one wait lasts at most before the node is looked at again: a hold may be gone."""
+
+SETTLE = timedelta(seconds=5)
+"""How long a node must stay empty: a scheduler that has not seen the hold may still bind a Pod."""
+
+KUBELET_MARGIN = timedelta(seconds=30)
+"""What a kubelet needs beyond the grace to report that a Pod is gone."""
+
+NAMED = 10
+"""Pods named in a progress line or a detail; the rest is counted."""
+
+
+class DrainActivities:
+    """The activity `drain`."""
+
+    def __init__(
+        self,
+        kubernetes: Kubernetes,
+        now: Clock = utc_now,
+        *,
+        settle: timedelta = SETTLE,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._kubernetes = kubernetes
+        self._now = now
+        self._settle = settle
+        self._jitter = jitter
+
+    @activity.defn(name="drain")
+    async def drain(self, request: StepRequest) -> Outcome:
+        """SUCCEEDED: what must be gone is gone. PERMANENT: `needs-approval` or `deadline`.
+
+        CANCELLED and SUPERSEDED as every step. The detail names what is in the way.
+        """
+        return await conduct(lambda progress: self._run(request, progress))
+
+    async def _run(self, request: StepRequest, progress: Progress) -> Outcome:
+        evictions = Evictions(self._kubernetes, self._now, self._jitter)
+        drain = _Drain(self._kubernetes, request, progress, self._now, self._settle, evictions)
+        return await drain.run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """What one round saw: the node, its Pods at one version, and the plan for them."""
+
+    node: NodeState
+    terms: DrainTerms
+    listing: Listing
+    plan: tuple[PlannedPod, ...]
+
+    def of(self, *kinds: PodClass) -> tuple[PlannedPod, ...]:
+        return tuple(each for each in self.plan if each.kind in kinds)
+
+
+class _Drain:
+    def __init__(
+        self,
+        kubernetes: Kubernetes,
+        request: StepRequest,
+        progress: Progress,
+        now: Clock,
+        settle: timedelta,
+        evictions: Evictions,
+    ) -> None:
+        self._kubernetes = kubernetes
+        self._request = request
+        self._progress = progress
+        self._now = now
+        self._settle = settle
+        self._evictions = evictions
+        self._daemon_sets: dict[str, bool] = {}
+        self._query = {"fieldSelector": f"spec.nodeName={request.node.name}"}
+
+    async def run(self) -> Outcome:
+        while True:
+            seen = await self._look()
+            if isinstance(seen, Outcome):
+                return seen
+            end = self._end(seen)
+            if end:
+                return end
+            if seen.of(*WAITED):
+                await self._evict(seen)
+                await self._await_change(seen)
+            elif await self._stays_empty(seen):
+                return succeeded(self._interrupted(seen), seen.node)
+
+    def _end(self, seen: _Round) -> Outcome | None:
+        """Refused before anything is evicted, or out of time; else None."""
+        refused, waiting = seen.of(PodClass.REFUSED), seen.of(*WAITED)
+        if refused:
+            return ended(OutcomeKind.PERMANENT, NEEDS_APPROVAL, self._name(refused), seen.node)
+        if waiting and self._now() >= self._last_moment():
+            return ended(OutcomeKind.PERMANENT, DEADLINE, self._name(waiting), seen.node)
+        return None
+
+    async def _look(self) -> _Round | Outcome:
+        """Look again, then read the Pods: no eviction follows a look that is older than a round."""
+        sight = await look(self._kubernetes, self._request, self._now, premise=True)
+        if isinstance(sight, Outcome):
+            return sight
+        listing = await list_all(self._kubernetes, PODS, self._query)
+        lost = [uid for pod in listing.objects if (uid := await self._lost_daemon_set(pod))]
+        terms = DrainTerms.of(sight.manifest, sight.node, self._request, lost)
+        return _Round(sight.node, terms, listing, plan_drain(listing.objects, terms, self._now()))
+
+    async def _lost_daemon_set(self, pod: Manifest) -> str | None:
+        """The UID of the Pod's DaemonSet if that is gone; each is asked for once a drain."""
+        owner = daemon_set_of(pod)
+        if owner is None:
+            return None
+        uid = str(owner["uid"])
+        if uid not in self._daemon_sets:
+            where = f"/apis/apps/v1/namespaces/{pod['metadata']['namespace']}/daemonsets"
+            try:
+                found = await self._kubernetes.get(f"{where}/{owner['name']}")
+                self._daemon_sets[uid] = found["metadata"]["uid"] == uid
+            except NotFound:
+                self._daemon_sets[uid] = False
+        return None if self._daemon_sets[uid] else uid
+
+    async def _stays_empty(self, seen: _Round) -> bool:
+        """Whether nothing that must be gone appears for a while, and a second list agrees."""
+        self._progress.say("empty; waiting whether it stays so")
+
+        def appeared(pods: Sequence[Json]) -> bool | None:
+            plan = plan_drain(pods, seen.terms, self._now())
+            return True if any(each.kind in WAITED for each in plan) else None
+
+        if await self._wait(appeared, self._now() + self._settle, seen.listing):
+            return False
+        again = await self._look()
+        return isinstance(again, _Round) and not again.of(*WAITED)
+
+    async def _evict(self, seen: _Round) -> None:
+        waiting = seen.of(*WAITED)
+        if self._now() < self._request.deadline:
+            await self._evictions.ask(seen.of(PodClass.EVICT))
+        elif self._request.force:
+            await self._evictions.delete(seen.of(PodClass.EVICT, PodClass.PROTECTED))
+        words = f"waiting for {len(waiting)}: {self._name(waiting)}"
+        self._progress.say(f"{words}; {self._interrupted(seen)}")
+
+    async def _await_change(self, seen: _Round) -> None:
+        """Until what is waited for changes, an eviction is due again, or the slice is over."""
+        before = _signature(seen.plan)
+
+        def changed(pods: Sequence[Json]) -> bool | None:
+            plan = plan_drain(pods, seen.terms, self._now())
+            return True if _signature(plan) != before else None
+
+        await self._wait(changed, self._next_moment(seen), seen.listing)
+
+    def _next_moment(self, seen: _Round) -> datetime:
+        now = self._now()
+        dues = (self._evictions.due(each.uid) for each in seen.of(PodClass.EVICT))
+        limits = (at for at in (self._request.deadline, self._last_moment()) if at > now)
+        return max(now + BREATH, min((now + SLICE, *dues, *limits)))
+
+    async def _wait(
+        self, judge: Callable[[Sequence[Json]], bool | None], until: datetime, start: Listing
+    ) -> bool | None:
+        return await wait_until(
+            self._kubernetes, PODS, self._query, judge, until=until, now=self._now, start=start
+        )
+
+    def _last_moment(self) -> datetime:
+        """The deadline; where force goes on then, so much later as the graces may take."""
+        if not self._request.force:
+            return self._request.deadline
+        return self._request.deadline + timedelta(seconds=LONGEST_GRACE) + KUBELET_MARGIN
+
+    def _interrupted(self, seen: _Round) -> str:
+        pods = seen.of(*INTERRUPTED, PodClass.STOPPED)
+        return f"will be interrupted: {self._name(pods)}" if pods else "nothing stays"
+
+    def _name(self, pods: Sequence[PlannedPod]) -> str:
+        more = f" and {len(pods) - NAMED} more" if len(pods) > NAMED else ""
+        return ", ".join(self._one(each) for each in pods[:NAMED]) + more
+
+    def _one(self, pod: PlannedPod) -> str:
+        why = self._evictions.why(pod.uid) if pod.kind is PodClass.EVICT else ""
+        return f"{pod.namespace}/{pod.name} (blocked: {why})" if why else str(pod)
+
+
+def _signature(plan: Sequence[PlannedPod]) -> frozenset[tuple[str, PodClass]]:
+    return frozenset((each.uid, each.kind) for each in plan if each.kind in WAITED)

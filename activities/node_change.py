@@ -1,0 +1,66 @@
+"""Changing a Node: read, judge, patch what was judged, and read again to see that it is so.
+
+The patch carries UID and resourceVersion of the read that was judged, so that nothing which came in
+between is overwritten. A lost answer needs no case of its own: the next read shows what happened.
+"""
+
+from collections.abc import Callable, Sequence
+
+from activities.endings import CONTENDED, ended, node_gone
+from activities.look import node_path
+from fleet.errors import Ambiguous, Conflict, NotFound
+from fleet.mark import Mark, format_mark
+from fleet.names import MARK_ANNOTATION
+from fleet.node import Manifest, NodeState, Taint, read_node
+from fleet.outcome import Outcome, OutcomeKind
+from fleet.ports import Json, Kubernetes, PatchType
+from fleet.request import StepRequest
+
+CHANGE_TRIES = 8
+"""Reads of one change. Kubelets and agents write to their Node every few seconds, not always."""
+
+Judge = Callable[[Manifest, NodeState], Json | Outcome]
+"""What to change about this node, or how the step ends."""
+
+
+async def change_node(kubernetes: Kubernetes, request: StepRequest, judge: Judge) -> Outcome:
+    """Change the node until `judge` has nothing to change; its Outcome is the step's."""
+    path = node_path(request.node.name)
+    for _ in range(CHANGE_TRIES):
+        try:
+            manifest = await kubernetes.get(path)
+        except NotFound:
+            return node_gone(request.node.name)
+        node = read_node(manifest, request.node.cluster)
+        verdict = judge(manifest, node)
+        if isinstance(verdict, Outcome):
+            return verdict
+        await _try(kubernetes, path, guarded(verdict, node))
+    what = f"{request.node.name} changed between read and patch {CHANGE_TRIES} times"
+    return ended(OutcomeKind.TRANSIENT, CONTENDED, what, node)
+
+
+def guarded(patch: Json, node: NodeState) -> Json:
+    """The patch with the guards of the read that it rests on."""
+    guards = {"uid": node.identity.uid, "resourceVersion": node.resource_version}
+    return {**patch, "metadata": {**patch.get("metadata", {}), **guards}}
+
+
+def mark_patch(mark: Mark | None) -> Json:
+    """Write the mark, or take it off."""
+    return {"metadata": {"annotations": {MARK_ANNOTATION: format_mark(mark) if mark else None}}}
+
+
+def taints_patch(manifest: Manifest, *, without: str, plus: Sequence[Taint] = ()) -> Json:
+    """The list of taints, whole, as merge patches want it; foreign ones exactly as they stand."""
+    standing = (manifest.get("spec") or {}).get("taints") or ()
+    kept = [each for each in standing if each["key"] != without]
+    added = [{"key": each.key, "value": each.value, "effect": each.effect} for each in plus]
+    return {"taints": [*kept, *added] or None}
+
+
+async def _try(kubernetes: Kubernetes, path: str, patch: Json) -> None:
+    try:
+        await kubernetes.patch(path, patch, PatchType.MERGE)
+    except (Conflict, Ambiguous, NotFound):
+        return  # the next read says what is so

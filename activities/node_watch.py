@@ -1,0 +1,34 @@
+"""Waiting for a Node to become what a step needs, through reboots that delete and remake it."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from activities.clock import Clock
+from activities.waiting import wait_until
+from fleet.node import NodeIdentity, NodeState, read_node
+from fleet.ports import Json, Kubernetes
+
+NODES = "/api/v1/nodes"
+
+T = TypeVar("T")
+
+
+async def wait_for_node(
+    kubernetes: Kubernetes,
+    identity: NodeIdentity,
+    judge: Callable[[NodeState | None], T | None],
+    *,
+    until: datetime,
+    now: Clock,
+) -> T | None:
+    """The first answer of `judge` that is not None, or None when `until` has come.
+
+    `judge` sees whatever Node has the name, be it another machine's, and None where there is none.
+    """
+
+    def look_at(nodes: Sequence[Json]) -> T | None:
+        return judge(read_node(nodes[0], identity.cluster) if nodes else None)
+
+    query = {"fieldSelector": f"metadata.name={identity.name}"}
+    return await wait_until(kubernetes, NODES, query, look_at, until=until, now=now)

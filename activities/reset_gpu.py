@@ -1,0 +1,69 @@
+"""Reset a GPU, or all of them, from a Pod on the node, once nothing holds it any more.
+
+The drain made way; here it is looked at again, since a reset under a running process does harm. A
+card that is in use is no verdict about the hardware.
+"""
+
+from dataclasses import replace
+
+from temporalio import activity
+
+from activities.clock import Clock, utc_now
+from activities.conduct import Progress, conduct
+from activities.endings import ended
+from activities.look import Sight, glance, look
+from activities.node_step import repair_outcome, step_request
+from activities.pinned_pod import PinnedPods
+from activities.pods import WAITED, DrainTerms, PlannedPod, may_hold_gpu, plan_drain
+from activities.waiting import list_all
+from fleet.outcome import Outcome, OutcomeKind
+from fleet.ports import Kubernetes
+from fleet.request import StepRequest
+from fleet.step import Step
+
+GPU_IN_USE = "gpu-in-use"
+"""PERMANENT: Pods that may hold a GPU are still there; the detail names them."""
+
+
+class ResetGpuActivities:
+    """The activity `reset-gpu`."""
+
+    def __init__(self, kubernetes: Kubernetes, pods: PinnedPods, now: Clock = utc_now) -> None:
+        self._kubernetes = kubernetes
+        self._pods = pods
+        self._now = now
+
+    @activity.defn(name="reset-gpu")
+    async def reset_gpu(self, request: StepRequest) -> Outcome:
+        """SUCCEEDED: the reset ran, which proves nothing yet. PERMANENT: it did not.
+
+        AMBIGUOUS: its Pod may have run and nobody saw how it ended.
+        """
+        return await conduct(lambda progress: self._reset(request, progress))
+
+    async def _reset(self, request: StepRequest, progress: Progress) -> Outcome:
+        begun = await self._pods.exists(request.operation)
+        sight = await look(self._kubernetes, request, self._now, premise=not begun)
+        if isinstance(sight, Outcome):
+            return sight
+        holders = () if begun else await self._holders(sight, request)
+        if holders:
+            names = ", ".join(str(each) for each in holders)
+            return ended(OutcomeKind.PERMANENT, GPU_IN_USE, names, sight.node)
+
+        def asked() -> None:
+            progress.acted = True
+            progress.say("the reset runs on the node")
+
+        report = await self._pods.run(step_request(request), request.node.name, asked=asked)
+        after = await glance(self._kubernetes, request)
+        return after if isinstance(after, Outcome) else repair_outcome(report, request, after.node)
+
+    async def _holders(self, sight: Sight, request: StepRequest) -> tuple[PlannedPod, ...]:
+        """Pods that the drain should have waited for and that may hold a GPU."""
+        query = {"fieldSelector": f"spec.nodeName={request.node.name}"}
+        pods = (await list_all(self._kubernetes, "/api/v1/pods", query)).objects
+        waits = replace(request, makes_way_for=Step.RESET_GPU)
+        terms = DrainTerms.of(sight.manifest, sight.node, waits, ())
+        plan = plan_drain((pod for pod in pods if may_hold_gpu(pod)), terms, self._now())
+        return tuple(each for each in plan if each.kind in WAITED)

@@ -1,0 +1,125 @@
+"""Prove that a node is well: let it be quiet for a while, then run its checks on the node itself.
+
+A verify that could not run, or during which the node booted or changed, proves nothing: it is
+transient, never passed and never failed.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+
+from temporalio import activity
+
+from activities.clock import Clock, utc_now
+from activities.conduct import Progress, conduct
+from activities.endings import ended, succeeded
+from activities.look import Sight, glance, look
+from activities.node_step import step_request
+from activities.node_watch import wait_for_node
+from activities.pinned_pod import NoReport, PinnedPods
+from fleet.finding import Verdict
+from fleet.node import NodeState
+from fleet.outcome import Outcome, OutcomeKind
+from fleet.ports import Kubernetes
+from fleet.request import StepRequest
+from fleet.step import NodeStepReport, NodeStepResult
+
+FAULT_FOUND = "fault-found"
+"""PERMANENT: a check on the node saw a fault; the findings say which."""
+UNVERIFIED = "unverified"
+"""TRANSIENT: a check could not tell, or the verify did not come to an end."""
+
+
+class VerifyActivities:
+    """The activity `verify`."""
+
+    def __init__(self, kubernetes: Kubernetes, pods: PinnedPods, now: Clock = utc_now) -> None:
+        self._kubernetes = kubernetes
+        self._pods = pods
+        self._now = now
+
+    @activity.defn(name="verify")
+    async def verify(self, request: StepRequest) -> Outcome:
+        """SUCCEEDED: every check passed. PERMANENT `fault-found`. TRANSIENT `unverified`."""
+        return await conduct(lambda progress: self._verify(request, progress))
+
+    async def _verify(self, request: StepRequest, progress: Progress) -> Outcome:
+        sight = await look(self._kubernetes, request, self._now, premise=False)
+        if isinstance(sight, Outcome):
+            return sight
+        if not await self._pods.exists(request.operation):
+            no = await self._settle(request, progress)
+            if no:
+                return no
+        progress.say("running the checks on the node")
+        report = await self._pods.run(step_request(request), request.node.name)
+        after = await glance(self._kubernetes, request)
+        if isinstance(after, Outcome):
+            return after
+        return judge_verify(report, request, after.node)
+
+    async def _settle(self, request: StepRequest, progress: Progress) -> Outcome | None:
+        """Wait until the node is Ready and then quiet for as long as asked; or say why not."""
+        progress.say("waiting for the node to be Ready")
+        if not await self._ready(request, request.deadline):
+            detail = "the node did not become Ready in time"
+            return ended(OutcomeKind.TRANSIENT, UNVERIFIED, detail)
+        progress.say(f"letting it settle for {request.settle}")
+        until = min(self._now() + request.settle, request.deadline)
+        await self._disturbed(request, until)
+        sight = await look(self._kubernetes, request, self._now, premise=False)
+        return None if isinstance(sight, Sight) else sight
+
+    async def _ready(self, request: StepRequest, until: datetime) -> bool:
+        def judge(node: NodeState | None) -> bool | None:
+            if _is_another(node, request):
+                return False
+            return True if node and node.ready == "True" else None
+
+        return await self._watch(request, judge, until) is True
+
+    async def _disturbed(self, request: StepRequest, until: datetime) -> None:
+        """Returns early when there is nothing left to settle: the node booted, or is another."""
+
+        def judge(node: NodeState | None) -> bool | None:
+            booted = node is not None and node.boot_id != request.boot_id
+            return True if booted or _is_another(node, request) else None
+
+        await self._watch(request, judge, until)
+
+    async def _watch(
+        self,
+        request: StepRequest,
+        judge: Callable[[NodeState | None], bool | None],
+        until: datetime,
+    ) -> bool | None:
+        return await wait_for_node(
+            self._kubernetes, request.node, judge, until=until, now=self._now
+        )
+
+
+def judge_verify(
+    report: NodeStepReport | NoReport, request: StepRequest, node: NodeState
+) -> Outcome:
+    """What the node's own report proves, by its findings first and its word second."""
+    if isinstance(report, NoReport):
+        return _unverified(f"{report.trouble}: {report.detail}", node)
+    if report.boot_id != request.boot_id:
+        return _unverified(f"it ran in boot {report.boot_id}, not {request.boot_id}", node)
+    verdicts = {each.verdict for each in report.findings}
+    if Verdict.FAULT in verdicts:
+        what = report.reason or "a check saw a fault"
+        outcome = ended(OutcomeKind.PERMANENT, FAULT_FOUND, what, node)
+    elif Verdict.UNKNOWN in verdicts or report.result is not NodeStepResult.DONE:
+        outcome = _unverified(report.reason or f"the node says {report.result}", node)
+    else:
+        outcome = succeeded(f"passed: {', '.join(request.checks)}", node)
+    return replace(outcome, findings=report.findings)
+
+
+def _unverified(detail: str, node: NodeState) -> Outcome:
+    return ended(OutcomeKind.TRANSIENT, UNVERIFIED, detail, node)
+
+
+def _is_another(node: NodeState | None, request: StepRequest) -> bool:
+    return node is None or node.identity.uid != request.node.uid
