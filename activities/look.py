@@ -3,7 +3,6 @@
 Every no has its reason. Nothing here changes anything.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -63,7 +62,7 @@ async def look(
     no = refusal(manifest, node, request)
     if no is None and premise:
         alive = await agent_alive(kubernetes, request.node.name, now())
-        no = premise_gone(node, request, alive)
+        no = premise_gone(node, request, now(), alive=alive)
     return no or Sight(manifest, node)
 
 
@@ -154,16 +153,14 @@ def _claimed(manifest: Manifest, node: NodeState) -> Outcome | None:
     return cancelled(BUSY_ELSEWHERE, who, node) if who else None
 
 
-def premise_gone(node: NodeState, request: StepRequest, alive: bool) -> Outcome | None:
-    """None if one of the request's faults stands."""
-    verdicts = {
-        fault.key: standing(fault, node, agent_alive=alive, evidence=request.evidence)
-        for fault in request.faults
-    }
+def premise_gone(
+    node: NodeState, request: StepRequest, now: datetime, *, alive: bool
+) -> Outcome | None:
+    """None if one of the request's faults stands, or the last verify on this boot saw a fault."""
+    if any(each.verdict is Verdict.FAULT for each in request.evidence):
+        return None
+    verdicts = {each.key: standing(each, node, now, agent_alive=alive) for each in request.faults}
     if worst(verdicts.values()) is Verdict.FAULT:
         return None
-    return cancelled(PREMISE_GONE, _say(verdicts.items()) or "the request names no fault", node)
-
-
-def _say(verdicts: Iterable[tuple[str, Verdict]]) -> str:
-    return ", ".join(f"{key}: {verdict.value}" for key, verdict in verdicts)
+    said = ", ".join(f"{key}: {verdict.value}" for key, verdict in verdicts.items())
+    return cancelled(PREMISE_GONE, said or "the request names no fault", node)

@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import TypeVar
 
 from activities.clock import Clock
+from activities.look import Sight
 from activities.waiting import wait_until
-from fleet.node import NodeIdentity, NodeState, read_node
+from fleet.node import NodeIdentity, read_node
 from fleet.ports import Json, Kubernetes
 
 NODES = "/api/v1/nodes"
@@ -17,7 +18,7 @@ T = TypeVar("T")
 async def wait_for_node(
     kubernetes: Kubernetes,
     identity: NodeIdentity,
-    judge: Callable[[NodeState | None], T | None],
+    judge: Callable[[Sight | None], T | None],
     *,
     until: datetime,
     now: Clock,
@@ -28,7 +29,9 @@ async def wait_for_node(
     """
 
     def look_at(nodes: Sequence[Json]) -> T | None:
-        return judge(read_node(nodes[0], identity.cluster) if nodes else None)
+        if not nodes:
+            return judge(None)
+        return judge(Sight(nodes[0], read_node(nodes[0], identity.cluster)))
 
     query = {"fieldSelector": f"metadata.name={identity.name}"}
     return await wait_until(kubernetes, NODES, query, look_at, until=until, now=now)

@@ -16,7 +16,7 @@ from temporalio import activity
 from activities.clock import Clock, utc_now
 from activities.conduct import Progress, conduct
 from activities.endings import ANOTHER_MACHINE, ended, succeeded
-from activities.look import look
+from activities.look import Sight, look
 from activities.node_step import step_request
 from activities.node_watch import wait_for_node
 from activities.pinned_pod import NoReport, PinnedPods, Trouble
@@ -163,10 +163,11 @@ class RebootActivities:
     ) -> NodeState | None:
         """The node once `judge` says yes, or once it is another machine; None when time is up."""
 
-        def look_at(node: NodeState | None) -> NodeState | None:
-            if node is None:
+        def look_at(sight: Sight | None) -> NodeState | None:
+            if sight is None:
                 return None  # some clouds delete the Node of a machine that is off
-            return node if _is_another(node, request) or judge(node) else None
+            found = _is_another(sight.node, request) or judge(sight.node)
+            return sight.node if found else None
 
         return await wait_for_node(
             self._kubernetes, request.node, look_at, until=until, now=self._now

@@ -4,19 +4,22 @@ The patch carries the resourceVersion of the read that was judged, so a fault th
 between makes it fail. Foreign cordons and taints are never touched.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from temporalio import activity
 
 from activities.clock import Clock, utc_now
 from activities.conduct import Progress, conduct
 from activities.endings import cancelled, ended, succeeded
-from activities.evidence import own_faults, own_unknowns
-from activities.look import agent_alive, boot_changed, hold_gone, identity_changed
+from activities.evidence import standing
+from activities.look import Sight, agent_alive, boot_changed, hold_gone, identity_changed
 from activities.node_change import change_node, mark_patch, taints_patch
+from activities.node_watch import wait_for_node
 from activities.offers import missing, withheld
 from activities.pinned_pod import unfinished_pods
+from fleet.finding import Verdict
 from fleet.mark import UNDO_CORDON, UNDO_TAINT, Mark, MarkState
 from fleet.names import HOLD_TAINT
 from fleet.node import Manifest, NodeState
@@ -24,17 +27,25 @@ from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Json, Kubernetes
 from fleet.reason import FAULT_STANDS, MARK_REMOVED, PAUSED
 from fleet.request import StepRequest
+from policies.own_conditions import read_own
 
 NOT_READY = "not-ready"
 """TRANSIENT: the node does not yet offer what it should, or cannot yet be judged."""
+
+PATIENCE = timedelta(minutes=1)
+"""How long a repaired node may take to say so: the agent patches once a second, plugins register
+again after a reset."""
 
 
 class ReleaseActivities:
     """The activity `release`."""
 
-    def __init__(self, kubernetes: Kubernetes, now: Clock = utc_now) -> None:
+    def __init__(
+        self, kubernetes: Kubernetes, now: Clock = utc_now, *, patience: timedelta = PATIENCE
+    ) -> None:
         self._kubernetes = kubernetes
         self._now = now
+        self._patience = patience
 
     @activity.defn(name="release")
     async def release(self, request: StepRequest) -> Outcome:
@@ -46,18 +57,46 @@ class ReleaseActivities:
         return await conduct(lambda progress: self._release(request, progress))
 
     async def _release(self, request: StepRequest, progress: Progress) -> Outcome:
+        progress.say("waiting for the node to say that it is well")
+        if not request.force:
+            await self._become_well(request)
         progress.say("judging whether the node is well")
-        alive = await agent_alive(self._kubernetes, request.node.name, self._now())
-        working = await unfinished_pods(self._kubernetes, request.node.name)
+        witness = await self._ask_witness(request)
 
         def judge(manifest: Manifest, node: NodeState) -> Json | Outcome:
             no = release_refusal(node, request)
             if no or node.mark is None:
                 return no or cancelled(MARK_REMOVED, "there is no mark", node)
-            ill = not_well(manifest, node, request, alive=alive, working=working)
+            ill = not_well(Sight(manifest, node), request, witness)
             return ill if ill and not request.force else undo_patch(manifest, node.mark)
 
         return await change_node(self._kubernetes, request, judge)
+
+    async def _become_well(self, request: StepRequest) -> None:
+        """Give the agent and the device plugin the time that they need to see a repair."""
+        witness = await self._ask_witness(request)
+
+        def judge(sight: Sight | None) -> bool | None:
+            if sight is None or release_refusal(sight.node, request):
+                return True
+            return True if not_well(sight, request, witness) is None else None
+
+        until = min(self._now() + self._patience, request.deadline)
+        await wait_for_node(self._kubernetes, request.node, judge, until=until, now=self._now)
+
+    async def _ask_witness(self, request: StepRequest) -> "Witness":
+        name, now = request.node.name, self._now()
+        alive = await agent_alive(self._kubernetes, name, now)
+        return Witness(now, alive, await unfinished_pods(self._kubernetes, name))
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What is known besides the Node: does its agent live, which steps of ours still run."""
+
+    at: datetime
+    agent_alive: bool
+    working: tuple[str, ...] = ()
 
 
 def release_refusal(node: NodeState, request: StepRequest) -> Outcome | None:
@@ -71,21 +110,15 @@ def release_refusal(node: NodeState, request: StepRequest) -> Outcome | None:
     return hold_gone(node, request)
 
 
-def not_well(
-    manifest: Manifest,
-    node: NodeState,
-    request: StepRequest,
-    *,
-    alive: bool,
-    working: Sequence[str],
-) -> Outcome | None:
+def not_well(sight: Sight, request: StepRequest, witness: Witness) -> Outcome | None:
     """None if the node is positively well, in the boot that was verified, and offers it all."""
+    node = sight.node
     if node.pause is not None:
         return cancelled(PAUSED, f"paused by annotation: {node.pause}", node)
-    faults = own_faults(node)
+    faults = _faults(node, request, witness)
     if faults:
-        return cancelled(FAULT_STANDS, f"the node says fault: {', '.join(faults)}", node)
-    doubts = "; ".join(_doubts(manifest, node, alive=alive, working=working))
+        return cancelled(FAULT_STANDS, f"still there: {', '.join(faults)}", node)
+    doubts = "; ".join(_doubts(sight, request, witness))
     return boot_changed(node, request) or (
         ended(OutcomeKind.TRANSIENT, NOT_READY, doubts, node) if doubts else None
     )
@@ -102,19 +135,31 @@ def undo_patch(manifest: Manifest, mark: Mark) -> Json:
     return {**mark_patch(done), **({"spec": spec} if spec else {})}
 
 
-def _doubts(
-    manifest: Manifest, node: NodeState, *, alive: bool, working: Sequence[str]
-) -> Iterator[str]:
+def _faults(node: NodeState, request: StepRequest, witness: Witness) -> tuple[str, ...]:
+    """Whatever our own conditions say, and what brought the incident about, be it another's."""
+    own = [each.key for each in read_own(node, witness.at).faults]
+    asked = [
+        each.key
+        for each in request.faults
+        if standing(each, node, witness.at, agent_alive=witness.agent_alive) is Verdict.FAULT
+    ]
+    return tuple(dict.fromkeys((*own, *asked)))
+
+
+def _doubts(sight: Sight, request: StepRequest, witness: Witness) -> Iterator[str]:
+    node = sight.node
     if node.ready != "True":
         yield f"Ready is {node.ready}"
-    if not alive:
+    if not witness.agent_alive:
         yield "the node's agent is silent"
-    unknown = own_unknowns(node)
-    if unknown:
-        yield f"unknown: {', '.join(unknown)}"
+    yield from read_own(node, witness.at).unknown
+    for fault in request.faults:
+        verdict = standing(fault, node, witness.at, agent_alive=witness.agent_alive)
+        if verdict is Verdict.UNKNOWN:
+            yield f"{fault.key} is unknown"
     before = node.mark.offered if node.mark else ()
-    less = (*missing(before, node.allocatable), *withheld(manifest))
+    less = (*missing(before, node.allocatable), *withheld(sight.manifest))
     if less:
         yield f"offers less than it should: {', '.join(dict.fromkeys(less))}"
-    if working:
-        yield f"steps of ours still run there: {', '.join(working)}"
+    if witness.working:
+        yield f"steps of ours still run there: {', '.join(witness.working)}"

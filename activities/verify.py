@@ -71,26 +71,27 @@ class VerifyActivities:
         return None if isinstance(sight, Sight) else sight
 
     async def _ready(self, request: StepRequest, until: datetime) -> bool:
-        def judge(node: NodeState | None) -> bool | None:
-            if _is_another(node, request):
+        def judge(sight: Sight | None) -> bool | None:
+            if sight is None or sight.node.identity.uid != request.node.uid:
                 return False
-            return True if node and node.ready == "True" else None
+            return True if sight.node.ready == "True" else None
 
         return await self._watch(request, judge, until) is True
 
     async def _disturbed(self, request: StepRequest, until: datetime) -> None:
         """Returns early when there is nothing left to settle: the node booted, or is another."""
 
-        def judge(node: NodeState | None) -> bool | None:
-            booted = node is not None and node.boot_id != request.boot_id
-            return True if booted or _is_another(node, request) else None
+        def judge(sight: Sight | None) -> bool | None:
+            if sight is None or sight.node.identity.uid != request.node.uid:
+                return True
+            return True if sight.node.boot_id != request.boot_id else None
 
         await self._watch(request, judge, until)
 
     async def _watch(
         self,
         request: StepRequest,
-        judge: Callable[[NodeState | None], bool | None],
+        judge: Callable[[Sight | None], bool | None],
         until: datetime,
     ) -> bool | None:
         return await wait_for_node(
@@ -119,7 +120,3 @@ def judge_verify(
 
 def _unverified(detail: str, node: NodeState) -> Outcome:
     return ended(OutcomeKind.TRANSIENT, UNVERIFIED, detail, node)
-
-
-def _is_another(node: NodeState | None, request: StepRequest) -> bool:
-    return node is None or node.identity.uid != request.node.uid
