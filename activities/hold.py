@@ -1,7 +1,7 @@
 """Take a held node up: its mark goes from pending to owned, or the step says who was faster.
 
-The watcher put the hold on. A hold that is gone was taken off by a person and is never put on
-again; one that we took off ourselves, in probation, is.
+The watcher put the hold on. A hold that is gone was taken off by a person and is put on again only
+where a person says so (`force`); one that we took off ourselves, in probation, is.
 """
 
 from dataclasses import replace
@@ -52,8 +52,9 @@ def judge_hold(
         return cancelled(UNMANAGED, "people opted the node out by label", node)
     if node.mark is None and not node.mark_problem:
         return _adopt(manifest, node, request, now)
-    if node.mark and node.mark.id == request.incident and node.mark.state is MarkState.PROBATION:
-        return _take_up_again(manifest, node, node.mark, request)
+    mine = node.mark if node.mark and node.mark.id == request.incident else None
+    if mine and (mine.state is MarkState.PROBATION or (request.force and not held(node))):
+        return _take_up_again(manifest, node, mine, request)
     gone = hold_gone(node, request)
     if gone or node.mark is None:
         return gone or cancelled(MARK_REMOVED, node.mark_problem, node)
@@ -82,11 +83,11 @@ def _adopt(
 def _take_up_again(
     manifest: Manifest, node: NodeState, mark: Mark, request: StepRequest
 ) -> Json | Outcome:
-    """A recurrence in probation: the hold that release took off goes on again, in one patch."""
+    """A recurrence in probation, or a person's word: the hold goes on again, in one patch."""
     if held(node):
         return mark_patch(_owned(mark, manifest))
     if not request.faults:
-        return cancelled(MARK_REMOVED, "in probation, and no fault to hold it for", node)
+        return cancelled(MARK_REMOVED, "no hold, and no fault to hold it for", node)
     undo = (*(each for each in mark.undo if each != UNDO_TAINT), UNDO_TAINT)
     taint = Taint(HOLD_TAINT, request.faults[0].name, HOLD_EFFECT)
     spec = taints_patch(manifest, without=HOLD_TAINT, plus=[taint])

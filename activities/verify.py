@@ -111,7 +111,7 @@ def judge_verify(
     if Verdict.FAULT in verdicts:
         what = report.reason or "a check saw a fault"
         outcome = ended(OutcomeKind.PERMANENT, FAULT_FOUND, what, node)
-    elif Verdict.UNKNOWN in verdicts or report.result is not NodeStepResult.DONE:
+    elif verdicts != {Verdict.OK} or report.result is not NodeStepResult.DONE:
         outcome = _unverified(report.reason or f"the node says {report.result}", node)
     else:
         outcome = succeeded(f"passed: {', '.join(request.checks)}", node)

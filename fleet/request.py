@@ -26,7 +26,7 @@ class StepRequest:
     the step that a drain serves: a GPU reset waits for every Pod that may hold a GPU, a reboot does
     not. `force` lets a drain evict what only policy or a person may allow and, at its deadline,
     delete what is left with its own grace; it lets a release take the hold off a node that is not
-    seen to be well.
+    seen to be well, and a hold put on again what a person took off.
     """
 
     operation: str

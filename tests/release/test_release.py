@@ -13,10 +13,12 @@ from activities.release import NOT_READY, ReleaseActivities, Witness, not_well, 
 from fleet.fault import FaultName
 from fleet.mark import UNDO_CORDON, UNDO_TAINT, MarkState
 from fleet.names import MARK_ANNOTATION, PAUSE_ANNOTATION
+from fleet.node import read_node
 from fleet.outcome import OutcomeKind
 from fleet.part import HOST
 from fleet.reason import BOOT_CHANGED, FAULT_STANDS, HOLD_REMOVED, MARK_REMOVED, PAUSED
 from fleet.step import Step
+from simulator.apiserver.injection import Fault as Trouble
 from tests.cluster import (
     FAULT,
     HOLD,
@@ -100,8 +102,6 @@ async def test_a_fault_that_shows_up_after_the_judgement_makes_the_release_fail(
 
 
 async def test_r30_a_release_whose_answer_was_lost_is_found_done(quiet_cluster, temporal):
-    from simulator.apiserver.injection import Fault as Trouble
-
     quiet_cluster.server.faults.order(Trouble(verb="patch", path="/nodes/", drop=True))
     outcome = await released(quiet_cluster, temporal)
     assert outcome.kind is OutcomeKind.SUCCEEDED
@@ -149,8 +149,6 @@ def without(kind):
     found.manifest["status"]["conditions"] = [
         each for each in found.manifest["status"]["conditions"] if each["type"] != kind
     ]
-    from fleet.node import read_node
-
     return Sight(found.manifest, read_node(found.manifest, "c1"))
 
 
