@@ -177,8 +177,7 @@ async def test_the_next_means_is_asked_when_one_says_no_or_its_time_is_over(clus
     node = await cluster.add_node()
 
     async def boot():
-        await cluster.change_node(STARTING)
-        await cluster.change_node(UP)
+        await cluster.change_node({"status": {**AFTER["status"], **UP["status"]}})
 
     says_no = Other("one", Answer(Asked.NOT_DONE))
     too_late = Other("two", Answer(Asked.UNDER_WAY))

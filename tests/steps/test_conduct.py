@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from temporalio.exceptions import ApplicationError
 
+from activities.adapters.kubernetes import KubernetesApi
 from activities.conduct import conduct
 from activities.endings import REFUSED, succeeded
 from activities.waiting import list_all, wait_until
@@ -119,7 +120,10 @@ async def test_a_refusal_ends_a_wait(quiet_cluster):
 
 
 async def test_a_list_without_end_is_given_up():
-    class Endless:
+    class Endless(KubernetesApi):
+        def __init__(self):
+            pass
+
         async def page(self, path, *, query=None, limit=500, token=""):
             return Page((), "1", "more")
 
