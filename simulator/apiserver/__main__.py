@@ -33,8 +33,10 @@ async def _serve(arguments: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with server:
-        config = server.endpoint.write_kubeconfig(arguments.dir / "kubeconfig")
-        sys.stdout.write(f"ready url={server.endpoint.url} kubeconfig={config}\n")
+        endpoint = server.endpoint
+        config = endpoint.write_kubeconfig(arguments.dir / "kubeconfig")
+        kubectl = endpoint.write_kubeconfig(arguments.dir / "kubectl.config", kubectl=True)
+        sys.stdout.write(f"ready url={endpoint.url} kubeconfig={config} kubectl={kubectl}\n")
         sys.stdout.flush()
         await stop.wait()
 

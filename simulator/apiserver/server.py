@@ -11,7 +11,7 @@ from typing import Any, Self
 from aiohttp import web
 from pydantic_core import to_json
 
-from simulator.apiserver import discovery
+from simulator.apiserver import discovery, tables
 from simulator.apiserver.api import Api, parse
 from simulator.apiserver.audit import LOGGED, Audit, Entry
 from simulator.apiserver.call import Call, User, place, verb_of
@@ -167,7 +167,11 @@ class ApiServer:
             await tripwire.hold(call, request.path)
         if fault and fault.drop and request.transport:
             request.transport.abort()
-        return _failure(error) if error else _json(code, raw)
+        if error:
+            return _failure(error)
+        if tables.asked_for(request.headers, call):
+            raw = tables.table(call, raw, self._now())
+        return _json(code, raw)
 
     def _answer(
         self, request: web.BaseRequest, call: Call, body: bytes, fault: Fault | None

@@ -61,7 +61,9 @@ class Tokens:
         if not authorization:
             return ANONYMOUS
         scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer":
+        if scheme.lower() == "basic":  # kubectl sends no bearer token over plain http
+            token = _password(token)
+        elif scheme.lower() != "bearer":
             raise UNAUTHORIZED
         return self._static.get(token) or self._account_user(token)
 
@@ -154,6 +156,13 @@ class Tokens:
     def _signature(self, text: str) -> str:
         digest = hmac.new(self._key, text.encode(), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def _password(basic: str) -> str:
+    try:
+        return base64.b64decode(basic, validate=True).decode().partition(":")[2]
+    except ValueError as error:
+        raise UNAUTHORIZED from error
 
 
 def _reference(stored: Stored) -> dict[str, str]:

@@ -34,16 +34,27 @@ class Endpoint:
         """Request headers that authenticate `user`."""
         return {"Authorization": f"Bearer {self.tokens[user]}"}
 
-    def write_kubeconfig(self, path: Path, user: str = ADMIN, token: str | None = None) -> Path:
-        """Write a kubeconfig for `user` (with another token, if one is given); return its path."""
+    def write_kubeconfig(
+        self, path: Path, user: str = ADMIN, *, token: str | None = None, kubectl: bool = False
+    ) -> Path:
+        """Write a kubeconfig for `user` (with another token, if one is given); return its path.
+
+        `kubectl`: for a person's kubectl, which sends no bearer token over plain http; the token
+        is in the server's URL then. Programs take the other form.
+        """
+        token = token or self.tokens[user]
         cluster = {"server": self.url}
+        credentials = {"token": token}
         if self.ca is not None:
             cluster["certificate-authority"] = str(self.ca)
+        elif kubectl:
+            cluster["server"] = self.url.replace("://", f"://{user}:{token}@")
+            credentials = {}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "gpumend", "cluster": cluster}],
-            "users": [{"name": user, "user": {"token": token or self.tokens[user]}}],
+            "users": [{"name": user, "user": credentials}],
             "contexts": [
                 {"name": "gpumend", "context": {"cluster": "gpumend", "user": user}},
             ],
