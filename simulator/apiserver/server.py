@@ -16,6 +16,7 @@ from simulator.apiserver.api import Api, parse
 from simulator.apiserver.audit import LOGGED, Audit, Entry
 from simulator.apiserver.call import Call, User, place, verb_of
 from simulator.apiserver.disruption import Disruption
+from simulator.apiserver.fence import Fence
 from simulator.apiserver.injection import Fault, Faults, read_fault
 from simulator.apiserver.rbac import MASTERS, Rbac
 from simulator.apiserver.status import ApiError, no_such_path
@@ -62,7 +63,7 @@ class ApiServer:
         self._tokens = Tokens(self.store, read_static(self._tokens_file), key, now)
         self._rbac = Rbac(self.store)
         self._audit = Audit(self._audit_file)
-        self._api = Api(self.store, self._tokens, now, _admit_all)
+        self._api = Api(self.store, self._tokens, now, Fence(self.store).admit)
         self.faults = Faults()
         self.tripwires = Tripwires()
         self._watches: set[asyncio.Task[None]] = set()
@@ -188,13 +189,10 @@ class ApiServer:
     def _log(self, entry: Entry, call: Call, body: bytes, answer: tuple[int, bytes]) -> None:
         if call.verb not in LOGGED:
             return
-        try:
-            value = parse(body) if body else None
-        except ApiError:
-            body, value = b"", None
-        entry.request = body
-        if isinstance(value, dict) and call.verb == "create":
-            entry.name = (value.get("metadata") or {}).get("name", "")
+        if body and (call.verb == "create" or answer[0] >= 400 or b"\n" in body):
+            _describe(entry, body)
+        else:
+            entry.request = body
         self._audit.write(entry, *answer, self._now())
 
     async def _watch(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
@@ -233,8 +231,15 @@ class ApiServer:
         return _json(200, b"{}")
 
 
-def _admit_all(_call: Call, _after: dict[str, Any], _before: dict[str, Any] | None) -> None:
-    """No admission beyond the rules of the kinds themselves."""
+def _describe(entry: Entry, body: bytes) -> None:
+    """Note a body that is not known to be one line of JSON, and the name that it gives."""
+    try:
+        value = parse(body)
+    except ApiError:
+        return
+    entry.request = to_json(value)
+    if isinstance(value, dict) and isinstance(value.get("metadata"), dict):
+        entry.name = value["metadata"].get("name", "")
 
 
 async def _body(request: web.BaseRequest) -> bytes:

@@ -266,12 +266,13 @@ async def test_percentages_count_what_the_owner_wants():
         }
         spec = {"replicas": 3, "selector": {"matchLabels": {"app": "x"}}, "template": template}
         owner = await api.created(sets, {"metadata": {"name": "r"}, "spec": spec})
-        reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r"}
-        reference |= {"uid": owner["metadata"]["uid"], "controller": True}
+        uid = owner["metadata"]["uid"]
+        reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": uid}
+        owned = {"ownerReferences": [{**reference, "controller": True}]}
         await budget(api, maxUnavailable="50%")
         async with api.watch(BUDGETS) as watch:
-            await pod(api, "p1", ownerReferences=[reference])
-            await pod(api, "p2", ownerReferences=[reference])
+            await pod(api, "p1", **owned)
+            await pod(api, "p2", **owned)
             found = await seen(watch, currentHealthy=2, expectedPods=3)
             assert found["status"]["desiredHealthy"] == 1
             assert found["status"]["disruptionsAllowed"] == 1

@@ -108,3 +108,13 @@ def refusal(answer):
 
 def causes(answer):
     return answer.json().get("details", {}).get("causes", [])
+
+
+async def eventually(question, wanted):
+    """Ask until the answer is as wanted: the real server learns of new roles by watching."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            answer = await question()
+            if answer.status_code == wanted:
+                return answer
+            await asyncio.sleep(0.02)

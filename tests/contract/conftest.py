@@ -1,14 +1,13 @@
 """Two servers, one set of tests: what holds for the real API server holds for ours."""
 
 import asyncio
-import contextlib
 import os
 import secrets
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -18,8 +17,6 @@ from simulator.controlplane.endpoint import Endpoint, read_tokens
 from simulator.controlplane.programs import missing
 from simulator.controlplane.real import RealControlPlane
 from tests.contract.client import Client
-
-pytest_plugins: list[str] = []
 
 
 class Server:
@@ -45,12 +42,10 @@ class Real(Server):
         self._plane = plane
 
     def compact(self):
-        thread = threading.Thread(target=lambda: asyncio.run(self._plane.compact()))
-        thread.start()
-        thread.join()
+        beside(self._plane.compact())
 
 
-@contextlib.contextmanager
+@pytest.fixture(scope="session")
 def emulated():
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "simulator.apiserver", "--dir", folder]
@@ -67,7 +62,7 @@ def emulated():
             process.send_signal(signal.SIGTERM)
 
 
-@contextlib.contextmanager
+@pytest.fixture(scope="session")
 def real():
     if absent := missing():
         text = f"{' and '.join(absent)} not built: run `uv run poe controlplane` once"
@@ -75,27 +70,23 @@ def real():
             pytest.fail(text)
         pytest.skip(text)
     plane = RealControlPlane()
-    run(plane.__aenter__())
+    beside(plane.__aenter__())
     try:
         yield Real(plane)
     finally:
         plane.stop()
 
 
-def run(coroutine):
-    """Run a coroutine beside the loop of the tests."""
-    thread = threading.Thread(target=asyncio.run, args=(coroutine,))
-    thread.start()
-    thread.join()
+def beside(coroutine):
+    """Run a coroutine on a loop of its own, beside the loop of the tests."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
 
 
-@pytest.fixture(
-    scope="session",
-    params=["emulated", pytest.param("real", marks=pytest.mark.loopback)],
-)
+@pytest.fixture(params=["emulated", pytest.param("real", marks=pytest.mark.loopback)])
 def server(request):
-    with {"emulated": emulated, "real": real}[request.param]() as running:
-        yield running
+    """Both servers, each started once and kept: the parameter only chooses."""
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture

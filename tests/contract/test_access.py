@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract.client import STRATEGIC, Client, refusal
+from tests.contract.client import STRATEGIC, Client, eventually, refusal
 from tests.contract.conftest import condition, unique
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -57,15 +57,6 @@ async def account(api, server, namespace):
 
 def rule(verbs, resources, group=""):
     return {"verbs": verbs, "resources": resources, "apiGroups": [group]}
-
-
-async def eventually(question, wanted):
-    """Ask until the answer is as wanted: the real server learns of new roles by watching."""
-    for _ in range(200):
-        answer = await question()
-        if answer.status_code == wanted:
-            return answer
-    raise AssertionError(f"{answer.status_code}, not {wanted}: {answer.text}")
 
 
 async def test_a_wrong_token_is_unauthorized(server):

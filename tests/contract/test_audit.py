@@ -57,6 +57,16 @@ async def test_a_patch_is_logged_as_it_was_sent_and_with_what_came_of_it(api, na
     assert event["responseObject"]["data"] == {"k": "v"}
 
 
+async def test_an_event_is_one_line_however_the_body_was_written(api, namespace, events):
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    body = json.dumps({"metadata": {"name": "a"}}, indent=1).encode() + b"\n"
+    await api.raw("POST", path, content=body, headers={"Content-Type": "application/json"})
+    assert events()[-1]["requestObject"]["metadata"]["name"] == "a"
+    patch = json.dumps({"data": {"k": "v"}}, indent=1).encode() + b"\n"
+    await api.patch(f"{path}/a", patch)
+    assert events()[-1]["requestObject"] == {"data": {"k": "v"}}
+
+
 async def test_refused_writes_are_logged_too(api, namespace, events):
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     await api.patch(f"{path}/none", {"data": {"k": "v"}})

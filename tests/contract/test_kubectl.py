@@ -96,8 +96,8 @@ async def test_pods_are_listed_over_namespaces_and_deleted(kubectl, node, api, n
 
 async def test_events_are_listed(kubectl, api, namespace):
     about = {"kind": "Pod", "name": "p", "namespace": namespace}
-    body = {"metadata": {"name": "e"}, "involvedObject": about}
-    body |= {"reason": "Drained", "message": "all pods are gone", "type": "Normal"}
+    told = {"reason": "Drained", "message": "all pods are gone", "type": "Normal"}
+    body = {"metadata": {"name": "e"}, "involvedObject": about, **told}
     await api.created(f"/api/v1/namespaces/{namespace}/events", body)
     lines = (await kubectl("get", "events", "-n", namespace)).splitlines()
     assert lines[0].split() == ["LAST", "SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.contract.client import refusal
+from tests.contract.client import eventually, refusal
 from tests.contract.conftest import unique
 
 GROUP = "test.gpumend.io"
@@ -252,9 +252,7 @@ async def things(api, namespace):
         while not established(await watch.until("MODIFIED", f"{plural}.{GROUP}")):
             pass
     path = f"/apis/{GROUP}/v1/namespaces/{namespace}/{plural}"
-    for _ in range(100):  # established is not yet served, in the real one
-        if (await api.get(path)).status_code == 200:
-            break
+    await eventually(lambda: api.get(path), 200)  # established is not yet served, in the real one
     yield path
     await api.delete(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{GROUP}")
 
