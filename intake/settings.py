@@ -4,8 +4,14 @@
 Demo and tests pass their own, shorter ones; the code that uses them is the same.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from datetime import timedelta
+
+from policies.durations import parse_duration
+
+PREFIX = "GPUMEND_WATCHER_"
+"""Begins the environment variables that change a limit: GPUMEND_WATCHER_COMPARE_EVERY=30s."""
 
 _second = timedelta(seconds=1)
 _minute = timedelta(minutes=1)
@@ -66,3 +72,40 @@ class Settings:
     """How often marks are compared with the list of open incidents."""
     withdraw_after: timedelta = 5 * _minute
     """A hold that nobody took up is taken back after the node was clean for this long."""
+
+    def __post_init__(self) -> None:
+        renew, give_up = self.lease_renew_every, self.lease_give_up_after
+        if not renew < give_up < self.lease_duration:
+            raise ValueError(
+                f"lease_renew_every ({renew}) < lease_give_up_after ({give_up}) < lease_duration"
+                f" ({self.lease_duration}) must hold, or two would lead at once"
+            )
+
+
+def read_settings(environment: Mapping[str, str]) -> Settings:
+    """The limits, changed by variables that begin with PREFIX; durations like `30s`.
+
+    Raises ValueError that names every variable that is unknown or cannot be read.
+    """
+    known = {PREFIX + each.name.upper(): each for each in fields(Settings)}
+    given = {name: text for name, text in environment.items() if name.startswith(PREFIX)}
+    values: dict[str, object] = {}
+    mistakes = [f"{name} is no limit of the watcher" for name in sorted(given.keys() - known)]
+    for name in sorted(given.keys() & known.keys()):
+        default = known[name].default
+        try:
+            values[known[name].name] = _read(given[name], type(default))
+        except ValueError as problem:
+            mistakes.append(f"{name}: {problem}")
+    if mistakes:
+        raise ValueError("; ".join(mistakes))
+    return Settings(**values)  # type: ignore[arg-type] # each has the type of its default
+
+
+def _read(text: str, kind: type[object]) -> object:
+    if kind is timedelta:
+        return parse_duration(text)
+    number = int(text) if kind is int else float(text)
+    if not number > 0:
+        raise ValueError(f"{text} is not above zero")
+    return number

@@ -102,7 +102,7 @@ async def test_a_storm_is_held_before_its_first_incident_starts_and_the_worst_co
     patient = replace(
         QUICK,
         sweep_every=timedelta(seconds=5),
-        lease_duration=timedelta(hours=1),
+        lease_duration=timedelta(hours=2),
         lease_give_up_after=timedelta(hours=1),
     )
     async with world.watching(settings=patient):
