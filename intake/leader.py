@@ -148,10 +148,13 @@ class Leader:
         return True
 
     async def _give_back(self) -> None:
+        """Read it first: a renewal may have been under way when we stopped."""
         limit = self._settings.lease_release_limit.total_seconds()
         try:
             async with asyncio.timeout(limit):
-                await self._write({"holderIdentity": ""}, self._version)
+                tenure = await self._look()
+                if tenure and tenure.holder == self._identity:
+                    await self._write({"holderIdentity": ""}, tenure.version)
         except _FAILURES as problem:
             self._journal.say("left-lease-to-run-out", lease=LEASE, because=problem)
 
