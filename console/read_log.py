@@ -10,8 +10,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import itemgetter
 from typing import BinaryIO
 
 from console import exits
@@ -75,15 +73,16 @@ class _Flushing:
 
 
 def _print(log: BinaryIO, arguments: argparse.Namespace) -> None:
-    output = _Output()
-    answers = Reader().answers(lines.blocks(_Flushing(log, output)))
+    output, reader = _Output(), Reader()
+    blocks = lines.blocks(_Flushing(log, output))
     form = JSON if arguments.json else PLAIN
     if arguments.collapse:
-        output.texts.extend(_collapsed(collapse(answers), arguments.json))
+        output.texts.extend(_collapsed(collapse(reader, blocks), arguments.json))
     elif arguments.all:
-        _print_all(answers, form, output)
+        _print_all(reader, blocks, form, output)
     else:
-        _print_readings(answers, form, output)
+        for block in blocks:
+            output.texts.extend(_readings(reader.answers(block), block.first, form))
     output.flush()
 
 
@@ -100,25 +99,34 @@ PLAIN = _Form("", lambda reading: f"\t{plain(reading)}\n", "{line}\tnull\n")
 JSON = _Form('{"line": ', lambda reading: f", {json.dumps(mapping(reading))[1:]}\n", "null\n")
 
 
-def _print_readings(answers: Iterable[tuple[int, Answer]], form: _Form, output: _Output) -> bool:
-    """Whether there were any."""
-    some = False
-    start, append = form.start, output.texts.append
-    for number, answer in answers:
-        kept = answer.kept
-        if kept is None:
-            kept = answer.kept = [form.rest(reading) for reading in answer.readings]
-        for text in kept:
-            some = True
-            append(f"{start}{number}{text}")
-    return some
+def _readings(answers: Iterable[Answer], first: int, form: _Form) -> list[str]:
+    """What is printed of lines in a row, of which `first` is the first's number."""
+    start = form.start
+    return [
+        f"{start}{number}{text}"
+        for number, answer in enumerate(answers, first)
+        for text in (answer.kept or _rests(answer, form))
+    ]
 
 
-def _print_all(answers: Iterable[tuple[int, Answer]], form: _Form, output: _Output) -> None:
-    """As `_print_readings`, and null for a line without any. A long line has several answers."""
-    for number, of_line in groupby(answers, key=itemgetter(0)):
-        if not _print_readings(of_line, form, output):
-            output.texts.append(form.nothing.format(line=number))
+def _rests(answer: Answer, form: _Form) -> list[str]:
+    rests = [form.rest(reading) for reading in answer.readings]
+    answer.kept = rests
+    return rests
+
+
+def _print_all(reader: Reader, blocks: Iterable[lines.Block], form: _Form, output: _Output) -> None:
+    """As `_readings`, and null for a line without any. A long line is several blocks."""
+    last, silent = 0, False
+    for block in blocks:
+        for number, answer in enumerate(reader.answers(block), block.first):
+            if number != last and silent:
+                output.texts.append(form.nothing.format(line=last))
+            silent = not answer.readings and (silent or number != last)
+            last = number
+            output.texts.extend(_readings([answer], number, form))
+    if silent:
+        output.texts.append(form.nothing.format(line=last))
 
 
 def _collapsed(collapsed: Collapsed, as_json: bool) -> Iterator[str]:

@@ -7,7 +7,8 @@ severity and action. Line, process and time don't count.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from probes.kernel_log.read import Answer
+from probes.kernel_log.lines import Block
+from probes.kernel_log.read import Reader
 from probes.kernel_log.reading import Reading
 
 MAX_DISTINCT = 10_000
@@ -32,18 +33,15 @@ class Collapsed:
     unlisted: int
 
 
-def collapse(answers: Iterable[tuple[int, Answer]]) -> Collapsed:
-    """Count the readings of numbered answers, as a `Reader` gives them."""
+def collapse(reader: Reader, blocks: Iterable[Block]) -> Collapsed:
+    """Count the readings of the lines of one boot."""
     tallies: dict[Reading, Tally] = {}
     rest: list[Tally] = []
-    for number, answer in answers:
-        if answer.readings:
-            kept = answer.kept
-            if kept is None:
-                kept = answer.kept = [
-                    _tally(tallies, rest, reading, number) for reading in answer.readings
-                ]
-            for tally in kept:
+    for block in blocks:
+        for number, answer in enumerate(reader.answers(block), block.first):
+            if answer.kept is None:
+                answer.kept = [_tally(tallies, rest, said, number) for said in answer.readings]
+            for tally in answer.kept:
                 tally.count += 1
                 tally.last = number
     return Collapsed(tuple(tallies.values()), sum(tally.count for tally in rest))

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-CHUNK = 1 << 20
+CHUNK = 1 << 18
 """Bytes read at once."""
 MAX_LINE = 1 << 20
-"""A longer line is read in pieces of about this many bytes, all with its number. Pieces end
+"""A longer line may be read in pieces of about this many bytes, all with its number. They end
 before a message head where one is near, so that what is lost is at most one message each."""
 _HEAD = b"NVRM:"
 _REACH = 4096
@@ -20,39 +20,27 @@ class Source(Protocol):
 
 
 class Block(NamedTuple):
-    """Lines that were read together, without their newlines.
+    """Whole lines that were read together, newlines between them, none at the end.
 
-    first: number of the first, from 1. step: 1, or 0 where they are pieces of one long line.
+    first: number of the first, from 1. Pieces of one long line are blocks of the same number.
     """
 
     first: int
-    step: int
-    lines: list[bytes]
+    data: bytes
 
 
 def blocks(source: Source) -> Iterator[Block]:
     """The lines of a file or pipe, as they come."""
     number, pending = 1, b""
     while chunk := source.read1(CHUNK):
-        lines = (pending + chunk).split(b"\n")
-        pending = lines.pop()
-        if lines and len(lines[0]) > MAX_LINE:
-            yield Block(number, 0, list(_pieces(lines.pop(0))))
-            number += 1
-        if lines:
-            yield Block(number, 1, lines)
-            number += len(lines)
-        if len(pending) > MAX_LINE:
-            *pieces, pending = _pieces(pending)
-            yield Block(number, 0, pieces)
+        whole, newline, pending = (pending + chunk).rpartition(b"\n")
+        if newline:
+            yield Block(number, whole)
+            number += whole.count(b"\n") + 1
+        while len(pending) > MAX_LINE:
+            head = pending.rfind(_HEAD, MAX_LINE - _REACH, MAX_LINE)
+            cut = head if head > 0 else MAX_LINE
+            yield Block(number, pending[:cut])
+            pending = pending[cut:]
     if pending:
-        yield Block(number, 1, [pending])
-
-
-def _pieces(line: bytes) -> Iterator[bytes]:
-    while len(line) > MAX_LINE:
-        head = line.rfind(_HEAD, MAX_LINE - _REACH, MAX_LINE)
-        cut = head if head > 0 else MAX_LINE
-        yield line[:cut]
-        line = line[cut:]
-    yield line
+        yield Block(number, pending)

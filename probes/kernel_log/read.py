@@ -6,7 +6,7 @@ the same message, stripped of time and process: it equals a fresh one.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,23 +35,23 @@ _WORDS = tuple(
 )  # fmt: skip
 """Without one of these a line reads as nothing."""
 
-_UPTIME = rb"(?:\[[ 0-9.]{1,24}\] )?"
 _FRAME = (
-    rb"(?:[0-7],\d{1,20},\d{1,20},[^;\\#]{0,32};|(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8} [\w.-]+ "
-    rb"|\d{4}-\d\d-\d\dT[\d:.,+Z-]+ [\w.-]+ )?kernel: )?"
-    rb"(?:\[[ \d.]{1,24}\] |\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\] )?"
+    rb"(?:\[[ 0-9.]{1,24}\] |(?:[0-7],\d{1,20},\d{1,20},[^;\\#\n]{0,32};|"
+    rb"(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8} [\w.-]+ |\d{4}-\d\d-\d\dT[\d:.,+Z-]+ [\w.-]+ )?kernel: )?"
+    rb"(?:\[[ \d.]{1,24}\] |\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\] )?)"
 )
 _XID = (
     rb"NVRM: Xid \(PCI:([0-9a-f]{4}:[0-9a-f:]{5}(?: GPU-I:[0-9]{1,4})?\): ([0-9]{1,3})), "
     rb"(?:pid=[^,\\#\[\x00-\x1f\x7f-\xff]{1,12}"
     rb"(?:, name=[^,\\#\[\x00-\x1f\x7f-\xff]{0,15})?(?:, |$))?"
-    rb"([^\\#\[\x00-\x1f\x7f-\xff]*)$"
+    rb"([^\\#\[\x00-\x1f\x7f-\xff]*)"
 )
-_bare, _framed = re.compile(_UPTIME + _XID).match, re.compile(_FRAME + _XID).match
-"""One Xid in a usual frame, the commonest first, and nothing glued to it: what a storm is made
-of. Everything else takes the long way."""
+_LINES = re.compile(rb"^(?:" + _FRAME + _XID + rb"|([^\n]*))$", re.MULTILINE).findall
+"""Four parts a line. One Xid in a usual frame, which is what a storm is made of, gives device
+with code, code, and the tail after the process; every other line gives itself as the fourth."""
 _FRAMED = re.compile(_FRAME + rb"(.*)$", re.DOTALL)
 _TAILED = frozenset(str(code).encode() for code in xid.TAILS)
+_HEAD = b"NVRM: Xid (PCI:"
 
 
 @dataclass(slots=True)
@@ -103,38 +103,35 @@ class Reader:
         self._storm.clear()
         self._others.clear()
 
-    def answers(self, blocks: Iterable[Block]) -> Iterator[tuple[int, Answer]]:
-        """Number and answer of every line, in order, without process ids and names."""
-        memory, answer_to = self._memory, self._answer
-        for number, step, lines in blocks:
-            for raw in lines:
-                answer = answer_to(raw)
-                if answer.remembers and answer.noted != memory.epoch:
-                    self._line = number
-                    answer = self._recalled(answer, raw, None)
-                yield number, answer
-                number += step
+    def answers(self, block: Block) -> list[Answer]:
+        """An answer a line, in order, without line numbers, process ids and names."""
+        answers, said, memory = [], self._said, self._memory
+        for number, (key, code, tail, line) in enumerate(_LINES(block.data), block.first):
+            answer = said(key, code, tail, line)
+            if answer.remembers and answer.noted != memory.epoch:
+                self._line = number
+                answer = self._recalled(answer, line, None)
+            answers.append(answer)
+        return answers
 
     def _answer(self, raw: bytes) -> Answer:
-        found = _bare(raw) or _framed(raw)
-        if found is None or raw.count(b"NVRM") != 1:
-            return self._long_way(raw)
-        key, code, tail = found.groups()
-        if b"Xid (" in tail:
-            return self._long_way(raw)
+        return self._long_way(raw) if b"\n" in raw else self._said(*_LINES(raw)[0])
+
+    def _said(self, key: bytes, code: bytes, tail: bytes, line: bytes) -> Answer:
+        if not key:
+            return self._long_way(line)
+        if b"NVRM" in tail or b"Xid (" in tail:  # another message is glued to it
+            return self._long_way(_HEAD + key + b", " + tail)
         if code in _TAILED:
             key += b", " + tail
-        try:
-            return self._storm[key]
-        except KeyError:
-            return _keep(self._storm, key, b"NVRM: Xid (PCI:" + key)
+        return self._storm.get(key) or _keep(self._storm, key, _one(_HEAD + key))
 
     def _long_way(self, raw: bytes) -> Answer:
         if not any(word in raw for word in _WORDS):
             return NOTHING
         framed = _FRAMED.match(raw)
         key = framed[1] if framed else raw
-        return self._others.get(key) or _keep(self._others, key, key)
+        return self._others.get(key) or _keep(self._others, key, _read(key))
 
     def _recalled(self, answer: Answer, raw: bytes, uptime: float | None) -> Answer:
         """The answer in the light of the memory; the same object where nothing changes."""
@@ -155,8 +152,7 @@ class Reader:
         return answer if same else Answer(recalled)
 
 
-def _keep(answers: dict[bytes, Answer], key: bytes, message: bytes) -> Answer:
-    answer = _read(message)
+def _keep(answers: dict[bytes, Answer], key: bytes, answer: Answer) -> Answer:
     if len(key) <= MAX_KEY and answer is not NOTHING:
         if len(answers) >= MAX_ANSWERS:
             answers.clear()
@@ -166,11 +162,18 @@ def _keep(answers: dict[bytes, Answer], key: bytes, message: bytes) -> Answer:
 
 def _read(raw: bytes) -> Answer:
     """What a line says by itself, readings that only explain others included."""
-    readings = tuple(
-        reading
-        for message in framing.messages(raw.decode("utf-8", "replace"))
-        if (reading := _message(message)) is not None
-    )
+    messages = framing.messages(raw.decode("utf-8", "replace"))
+    return _answer(reading for message in messages if (reading := _message(message)))
+
+
+def _one(raw: bytes) -> Answer:
+    """As `_read`, of a line that is known to be one Xid message and nothing else."""
+    reading = xid.read(raw[:MAX_MESSAGE].decode())
+    return _answer((reading,) if reading else ())
+
+
+def _answer(found: Iterable[Reading]) -> Answer:
+    readings = tuple(found)
     return Answer(readings, any(map(concerns, readings))) if readings else NOTHING
 
 
