@@ -5,6 +5,7 @@ Only options and printing: reading is in `probes.kernel_log`. A file is one boot
 
 import argparse
 import contextlib
+import gc
 import json
 import os
 import sys
@@ -73,6 +74,7 @@ class _Flushing:
 
 
 def _print(log: BinaryIO, arguments: argparse.Namespace) -> None:
+    gc.disable()  # nothing here makes a cycle, and looking for them costs a fifth of the time
     output, reader = _Output(), Reader()
     blocks = lines.blocks(_Flushing(log, output))
     form = JSON if arguments.json else PLAIN

@@ -5,6 +5,7 @@ the reader keeps answers by what decides them. A kept answer is made by the same
 the same message, stripped of time and process: it equals a fresh one.
 """
 
+import operator
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -95,36 +96,32 @@ class Reader:
         """
         raw = text.encode("utf-8", "replace") if isinstance(text, str) else text
         self._line += 1
-        readings = self._recalled(self._answer(raw), raw, uptime).readings
-        return _with_processes(readings, raw, self._line) if readings else ()
+        line = raw.replace(b"\n", b"\\x0a")  # as the kernel writes it: a text is one line
+        (answer,) = self.answers(Block(self._line, line), uptime=uptime)
+        return _with_processes(answer.readings, raw, self._line) if answer.readings else ()
 
     def forget_answers(self) -> None:
         """Read on without the kept answers; what the boot's log said so far is remembered."""
         self._storm.clear()
         self._others.clear()
 
-    def answers(self, block: Block) -> list[Answer]:
-        """An answer a line, in order, without line numbers, process ids and names."""
-        answers, said, memory = [], self._said, self._memory
+    def answers(self, block: Block, *, uptime: float | None = None) -> list[Answer]:
+        """An answer a line, in order, without line numbers, process ids and names.
+
+        This is the loop that a storm runs: it calls nothing for a message it has met before.
+        """
+        answers, storm, memory = [], self._storm, self._memory
         for number, (key, code, tail, line) in enumerate(_LINES(block.data), block.first):
-            answer = said(key, code, tail, line)
+            if not key or b"NVRM" in tail or b"Xid (" in tail:  # another message glued to it
+                answer = self._long_way(line or _HEAD + key + b", " + tail)
+            else:
+                if code in _TAILED:
+                    key += b", " + tail
+                answer = storm.get(key) or _keep(storm, key, _one(_HEAD + key))
             if answer.remembers and answer.noted != memory.epoch:
-                self._line = number
-                answer = self._recalled(answer, line, None)
+                answer = self._recalled(answer, line, number, uptime)
             answers.append(answer)
         return answers
-
-    def _answer(self, raw: bytes) -> Answer:
-        return self._long_way(raw) if b"\n" in raw else self._said(*_LINES(raw)[0])
-
-    def _said(self, key: bytes, code: bytes, tail: bytes, line: bytes) -> Answer:
-        if not key:
-            return self._long_way(line)
-        if b"NVRM" in tail or b"Xid (" in tail:  # another message is glued to it
-            return self._long_way(_HEAD + key + b", " + tail)
-        if code in _TAILED:
-            key += b", " + tail
-        return self._storm.get(key) or _keep(self._storm, key, _one(_HEAD + key))
 
     def _long_way(self, raw: bytes) -> Answer:
         if not any(word in raw for word in _WORDS):
@@ -133,23 +130,17 @@ class Reader:
         key = framed[1] if framed else raw
         return self._others.get(key) or _keep(self._others, key, _read(key))
 
-    def _recalled(self, answer: Answer, raw: bytes, uptime: float | None) -> Answer:
+    def _recalled(self, answer: Answer, raw: bytes, line: int, uptime: float | None) -> Answer:
         """The answer in the light of the memory; the same object where nothing changes."""
-        if not answer.remembers:
-            return answer
-        if uptime is None and any(reading.kind == "mce" for reading in answer.readings):
+        memory, said = self._memory, answer.readings
+        if uptime is None and any(reading.kind == "mce" for reading in said):
             uptime = framing.uptime(raw[:MAX_MESSAGE].decode("utf-8", "replace"))
-        recalled = tuple(
-            reading
-            for said in answer.readings
-            if (reading := self._memory.recall(said, self._line, uptime)) is not None
-        )
-        same = len(recalled) == len(answer.readings) and all(
-            map(lambda new, old: new is old, recalled, answer.readings)
-        )
-        if same and all(map(notes_only, recalled)):
-            answer.noted = self._memory.epoch
-        return answer if same else Answer(recalled)
+        recalled = [memory.recall(reading, line, uptime) for reading in said]
+        if all(map(operator.is_, recalled, said)):
+            if all(map(notes_only, said)):
+                answer.noted = memory.epoch
+            return answer
+        return Answer(tuple(reading for reading in recalled if reading is not None))
 
 
 def _keep(answers: dict[bytes, Answer], key: bytes, answer: Answer) -> Answer:
