@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the agent until SIGTERM, or look once."""
     here = machine(arguments.root, arguments.state, os.environ.get(HOST_EXEC))
     try:
-        key = arguments.part_key_file.read_bytes().strip() if arguments.part_key_file else b""
+        key = _key(arguments.part_key_file)
         here.boot_id()
     except (OSError, ValueError) as problem:
         say("cannot start", problem=str(problem))
@@ -69,6 +69,13 @@ def run(arguments: argparse.Namespace) -> int:
     agent.run()
     say("agent ends", node=arguments.node)
     return exits.OK
+
+
+def _key(path: Path | None) -> bytes:
+    """Without a key, parts have no keyed identity; everything else works."""
+    if path is None or not path.exists():
+        return b""
+    return path.read_bytes().strip()
 
 
 def _print(said: list[Condition], as_json: bool) -> None:

@@ -6,10 +6,10 @@ The agent does it as the log grows, a verify does it over the whole log: by the 
 from collections.abc import Sequence
 from datetime import datetime
 
-from probes.evidence import Claim, Cleared, weigh
+from probes.evidence import Claim, Cleared, Evidence, weigh
 from probes.fault_set import FaultSet
 from probes.kernel_log.lines import Block
-from probes.kernel_log.read import Reader
+from probes.kernel_log.read import Answer, Reader
 from probes.kmsg import Followed
 from probes.parts import Naming
 from probes.records import Kind, Record
@@ -22,8 +22,7 @@ def take(
     counted: dict[str, int] = {}
     blocks = (Block(each.record.sequence, 1, [each.line]) for each in followed)
     for each, (sequence, answer) in zip(followed, reader.answers(blocks), strict=True):
-        for reading in answer.readings if each.new else ():
-            said = weigh(reading, naming)
+        for said in _weighed(answer, naming) if each.new else ():
             if isinstance(said, Claim):
                 faults.claim(said, sequence, now)
             elif isinstance(said, Cleared):
@@ -31,6 +30,17 @@ def take(
             else:
                 counted[said.code] = counted.get(said.code, 0) + 1
     return counted
+
+
+def _weighed(answer: Answer, naming: Naming) -> tuple[Evidence, ...]:
+    """Evidence of a line; a storm repeats its lines, so it is kept with the reader's answer."""
+    if not answer.readings:
+        return ()
+    kept = answer.kept
+    if kept is None or kept[0] is not naming.gpus:
+        kept = answer.kept = (naming.gpus, tuple(weigh(each, naming) for each in answer.readings))
+    evidence: tuple[Evidence, ...] = kept[1]
+    return evidence
 
 
 def apply_records(faults: FaultSet, records: Sequence[Record]) -> None:

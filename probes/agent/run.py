@@ -127,7 +127,7 @@ class Agent:
     _opening: int = field(default=1, init=False)
     _problem_since: float | None = field(default=None, init=False)
     _behind_since: float | None = field(default=None, init=False)
-    _started: float = field(default_factory=time.monotonic, init=False)
+    _unsettled: float | None = field(default=None, init=False)
     _saved_at: float = field(default=0.0, init=False)
     _saved: tuple[object, object] = field(default=(None, None), init=False)
     _records_at: int = field(default=-1, init=False)
@@ -267,8 +267,7 @@ class Agent:
 
     def _conclude(self) -> None:
         """Save what changed, then publish it: never the other way round."""
-        waited = time.monotonic() - self._started >= SETTLE_LIMIT
-        wanted = self.core.conditions(waited)
+        wanted = self.core.conditions(self._waited())
         matter = tuple(digest(each) for each in wanted.values())
         state = (matter, self.core.memory.token)
         rested = time.monotonic() - self._saved_at >= SAVE_PERIOD
@@ -277,6 +276,13 @@ class Agent:
             self._saved, self._saved_at = state, time.monotonic()
         if self.publisher and wanted:
             self.publisher.want(self.core.memory.cursor.boot_id, wanted)
+
+    def _waited(self) -> bool:
+        """Whether what is unsettled has been so for too long to keep silent about it."""
+        now = time.monotonic()
+        settled = self.core.settled(waited=False)
+        self._unsettled = None if settled else self._unsettled or now
+        return self._unsettled is not None and now - self._unsettled >= SETTLE_LIMIT
 
     def _save(self) -> None:
         try:

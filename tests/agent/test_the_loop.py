@@ -1,0 +1,191 @@
+"""The threads of the agent: a reader that dies or goes blind is noticed, doubts are looked into."""
+
+import fcntl
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from probes.agent import run
+from probes.agent.api import ApiServer
+from probes.agent.publish import Publisher
+from probes.agent.run import Agent, start
+from probes.agent.senses import Senses
+from probes.kmsg import RegularFile, Source
+from tests.agent.fake_machine import FakeMachine, recovery, xid
+from tests.agent.process import wait_for
+from tests.agent.server import ApiStand
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(run, "TICK", 0.05)
+    monkeypatch.setattr(run, "SILENT_AFTER", 0.6)
+    monkeypatch.setattr(run, "SETTLE_LIMIT", 3.0)
+    monkeypatch.setattr("probes.agent.publish.PATCH_PERIOD", 0.02)
+    monkeypatch.setattr("probes.agent.publish.RETRY_FIRST", 0.05)
+
+
+@pytest.fixture
+def fake(tmp_path):
+    return FakeMachine(tmp_path / "m")
+
+
+@pytest.fixture
+def stand():
+    stand = ApiStand()
+    yield stand
+    stand.close()
+
+
+@pytest.fixture
+def running(fake, stand):
+    """Starts agents in threads of this process, and ends them."""
+    started: list[tuple[Agent, threading.Thread]] = []
+
+    def begin() -> Agent:
+        server = ApiServer(stand.url)
+        agent = start(fake.machine, "n1", b"key", Publisher(server, "n1", run_clock))
+        thread = threading.Thread(target=agent.run)
+        thread.start()
+        started.append((agent, thread))
+        return agent
+
+    yield begin
+    for agent, thread in started:
+        agent.stop.set()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def run_clock() -> datetime:
+    return datetime.now(UTC)
+
+
+SILENT, HEALTHY = ("False", "MonitorSilent"), ("True", "Healthy")
+
+
+def test_a_log_that_goes_away_is_noticed_and_so_is_its_return(fake, stand, running):
+    running()
+    stand.wait_until(lambda: stand.status("Probes") == HEALTHY)
+    path = fake.root / "dev/kmsg"
+    path.rename(path.with_name("away"))
+    stand.wait_until(lambda: stand.status("Probes") == SILENT)
+    stand.wait_until(lambda: stand.status("GPU") == ("Unknown", "LogUnreadable"))
+    path.with_name("away").rename(path)
+    stand.wait_until(lambda: stand.status("Probes") == HEALTHY)
+    stand.wait_until(lambda: stand.status("GPU") == HEALTHY)
+
+
+class Bomb(RegularFile):
+    """A source with a mistake in it: the thread that reads it dies of it."""
+
+    armed = True
+
+    def take(self, limit: int) -> list[bytes]:
+        if Bomb.armed:
+            raise RuntimeError("a mistake of ours")
+        return super().take(limit)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_reader_that_died_is_noticed_and_started_again(fake, stand, running, monkeypatch):
+    def bomb(path: Path) -> Source:
+        return Bomb(path)
+
+    Bomb.armed = True
+    monkeypatch.setattr(run, "open_source", bomb)
+    running()
+    stand.wait_until(lambda: stand.status("Probes") == SILENT)
+    Bomb.armed = False
+    fake.log(xid("0000:52:00", 95))
+    stand.wait_until(lambda: stand.status("Probes") == HEALTHY)
+    stand.wait_until(lambda: stand.status("Memory") == ("False", "UncontainedMemory"))
+
+
+def test_a_log_whose_numbers_go_backwards_makes_the_reader_blind_and_is_noticed(
+    fake, stand, running
+):
+    fake.log(*["usb 1-1: new device"] * 50)
+    running()
+    stand.wait_until(lambda: stand.status("Probes") == HEALTHY)
+    fake.sequence = 3
+    fake.log(xid("0000:52:00", 95))
+    stand.wait_until(lambda: stand.status("Probes") == SILENT)
+    fake.sequence = 60
+    fake.log("usb 1-1: new device")
+    stand.wait_until(lambda: stand.status("Probes") == HEALTHY)
+
+
+def test_lost_records_are_looked_into_and_a_sound_machine_lifts_the_doubt(fake, stand, running):
+    running()
+    stand.wait_until(lambda: len(stand.conditions) == 9)
+    fake.sequence += 100
+    fake.log("usb 1-1: new device")
+    wait_for(lambda: '"lost":100' in (fake.machine.state / "agent.json").read_text())
+    wait_for(lambda: '"doubt":""' in (fake.machine.state / "agent.json").read_text())
+    assert stand.status("GPU") == HEALTHY
+
+
+def test_what_was_lost_in_the_log_is_seen_by_the_checks(fake, stand, running):
+    running()
+    stand.wait_until(lambda: len(stand.conditions) == 9)
+    fake.answer("nvidia-smi", fake.smi(action="Reset"))
+    fake.sequence += 100
+    fake.log("usb 1-1: new device")
+    stand.wait_until(lambda: stand.status("GPU") == ("False", "FirmwareHalted"))
+    assert (
+        "part=gpu:0 fault=firmware-halted code=recovery-action:1"
+        in (stand.conditions["gpumend.io/GPU"]["message"])
+    )
+
+
+def test_a_doubt_that_nothing_can_lift_is_said(fake, stand, running):
+    fake.remove("nvidia-smi")
+    running()
+    stand.wait_until(lambda: len(stand.conditions) == 9)
+    fake.sequence += 100
+    fake.log("usb 1-1: new device")
+    stand.wait_until(lambda: stand.status("GPU") == ("Unknown", "LogLost"))
+    assert stand.status("Probes") == HEALTHY
+
+
+def test_while_a_reset_holds_the_lock_the_agent_starts_no_child(fake):
+    senses = Senses(fake.machine)
+    fake.machine.state.mkdir(parents=True)
+    fake.answer("nvidia-smi", f"touch {fake.root}/asked")
+    with fake.machine.lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert senses.look({}, examine=True) is None
+    assert not (fake.root / "asked").exists()
+    looked = senses.look({}, examine=True)
+    assert looked
+    assert looked.proof
+    assert sorted(looked.gpus) == ["0000:52:00", "0000:53:00"]
+
+
+def test_a_storm_does_not_starve_the_server_of_our_word(fake, stand, running, monkeypatch):
+    monkeypatch.setattr("probes.agent.publish.LEASE_PERIOD", 0.1)
+    running()
+    stand.wait_until(lambda: len(stand.conditions) == 9)
+    fake.log(*[xid("0000:53:00", 31)] * 20_000, xid("0000:52:00", 95))
+    renewed = sum("leases" in path for _, path, _ in stand.calls)
+    stand.wait_until(lambda: stand.status("Memory") == ("False", "UncontainedMemory"))
+    assert sum("leases" in path for _, path, _ in stand.calls) > renewed
+    fake.log(recovery("0000:52:00", 0))
+    stand.wait_until(lambda: stand.status("Memory") == HEALTHY)
+
+
+def test_it_ends_at_once_when_asked_even_when_the_server_is_away(fake, stand):
+    stand.fail_with = 503
+    agent = start(fake.machine, "n1", b"", Publisher(ApiServer(stand.url), "n1", run_clock))
+    thread = threading.Thread(target=agent.run)
+    thread.start()
+    stand.wait_until(lambda: len(stand.calls) >= 2)
+    asked = time.monotonic()
+    agent.stop.set()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert time.monotonic() - asked < 10
