@@ -150,6 +150,7 @@ class RealControlPlane:
             "--service-cluster-ip-range=10.0.0.0/24",
             f"--token-auth-file={self.directory / 'tokens.csv'}",
             "--authorization-mode=Node,RBAC",
+            "--allow-privileged=true",  # the agent and the steps on nodes are
             "--enable-admission-plugins=NodeRestriction",
             # Nobody makes default service accounts here, and nobody takes the not-ready taint off.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
