@@ -20,8 +20,11 @@ def take(
 ) -> dict[str, int]:
     """Let records of the log change what stands; returns how often each code moved nothing."""
     counted: dict[str, int] = {}
-    blocks = (Block(each.record.sequence, 1, [each.line]) for each in followed)
-    for each, (sequence, answer) in zip(followed, reader.answers(blocks), strict=True):
+    if not followed:
+        return counted
+    block = Block(followed[0].record.sequence, b"\n".join(each.line for each in followed))
+    for each, answer in zip(followed, reader.answers(block), strict=True):
+        sequence = each.record.sequence
         for said in _weighed(answer, naming) if each.new else ():
             if isinstance(said, Claim):
                 faults.claim(said, sequence, now)
