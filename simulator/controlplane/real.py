@@ -148,6 +148,7 @@ class RealControlPlane:
             f"--secure-port={self._port}",
             "--bind-address=127.0.0.1",
             "--service-cluster-ip-range=10.0.0.0/24",
+            "--allow-privileged=true",  # as on every GPU cluster: our steps are privileged
             f"--token-auth-file={self.directory / 'tokens.csv'}",
             "--authorization-mode=Node,RBAC",
             "--allow-privileged=true",  # the agent and the steps on nodes are
