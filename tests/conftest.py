@@ -1,8 +1,13 @@
 """Fixtures that several folders need."""
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.cluster import Temporal, cluster_in
+
+# A machine under load is no failure: examples are counted, not timed.
+settings.register_profile("gpumend", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("gpumend")
 
 
 @pytest.fixture
