@@ -6,9 +6,10 @@ nothing is to be done. A fault that a check reads as a level ends when the same 
 often enough. Silence ends nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
 
 from fleet.fault import Advice, Fault, FaultName, Severity
 from fleet.finding import Finding, Verdict
@@ -20,6 +21,9 @@ CLAIM_LIMIT = 512
 """Claims kept apart; further ones are counted together as `<kind>:more` of the host."""
 PASSES = 2
 """How often in a row a check must pass before the fault that it found ends."""
+STRIKES: Mapping[FaultName, int] = MappingProxyType({FaultName.DRIVER_HUNG: 2})
+"""How often in a row a check must find a fault before it stands, where that is more than once: a
+reset, a driver reload or fabric training legitimately stalls the driver for a while."""
 
 ADVICE_RISING = (
     Advice.NONE,
@@ -125,7 +129,7 @@ class FaultSet:
     def faults(self, naming: Naming) -> tuple[Fault, ...]:
         """One a part and kind, worst first."""
         groups: dict[tuple[Part, FaultName], list[Standing]] = {}
-        for old in self.standing.values():
+        for old in filter(_stands, self.standing.values()):
             groups.setdefault(self._attributed(old), []).append(old)
         ranked = sorted(groups.items(), key=lambda item: (_rank(item[1]), str(item[0])))
         return tuple(_fault(part, name, group, naming) for (part, name), group in ranked)
@@ -155,7 +159,7 @@ class FaultSet:
         for key, old in list(self.standing.items()):
             if old.source == check and any(old.claim.part == part for part in well):
                 old.passes += 1
-                if old.passes >= PASSES:
+                if old.passes >= PASSES or not _stands(old):
                     del self.standing[key]
 
     def _count(self, key: Key, new: Standing) -> None:
@@ -180,6 +184,11 @@ class FaultSet:
 
     def _drop(self, ended: Callable[[Standing], bool]) -> None:
         self.standing = {key: old for key, old in self.standing.items() if not ended(old)}
+
+
+def _stands(old: Standing) -> bool:
+    """Whether it was seen often enough; what the log says, it says once."""
+    return not old.source or old.count >= STRIKES.get(old.claim.fault, 1)
 
 
 def _key(source: str, claim: Claim) -> Key:

@@ -58,6 +58,7 @@ def write_record(state: Path, record: Record) -> None:
         "at": format_instant(record.at),
     }
     write_whole(folder / f"{record.operation}.json", json.dumps(fields))
+    _prune(folder)
 
 
 def read_record(state: Path, operation: str) -> Record | None:
@@ -96,12 +97,9 @@ def read_records(state: Path, boot_id: str) -> tuple[Record, ...]:
     return tuple(sorted(found, key=lambda each: (each.at, each.operation)))
 
 
-def prune_records(state: Path) -> None:
-    """Drop the oldest files beyond the limit; a name that is gone already is no problem."""
-    try:
-        files = sorted((state / "records").glob("*.json"), key=lambda each: each.stat().st_mtime)
-    except OSError:
-        return
+def _prune(folder: Path) -> None:
+    """Drop the oldest files beyond the limit."""
+    files = sorted(folder.glob("*.json"), key=lambda each: each.stat().st_mtime_ns)
     for path in files[: max(0, len(files) - RECORD_LIMIT)]:
         path.unlink(missing_ok=True)
 

@@ -22,7 +22,7 @@ from probes.agent.senses import Sensed, Senses, SensesThread
 from probes.kmsg import Source, open_source
 from probes.log import say
 from probes.machine import Machine
-from probes.records import prune_records, read_records
+from probes.records import read_records
 
 BATCH = 256
 """Records a batch; about 5 ms of work."""
@@ -301,7 +301,6 @@ def start(machine: Machine, node: str, key: bytes, publisher: Publisher | None) 
     if accept:
         say("TEST SWITCH: records of user space count as evidence", switch=ACCEPT_USER_SPACE)
     sweep(machine.state)
-    prune_records(machine.state)
     memory = load(machine.state, machine.boot_id(), node)
     say(
         "agent starts",

@@ -86,14 +86,14 @@ def read_view(
     memory = load(machine.state, boot_id)
     reaches = memory.doubt is Doubt.NONE and memory.cursor.sequence >= first - 1
     if first > FIRST_SEQUENCE and reaches:
-        cursor, faults = memory.cursor, memory.faults
+        cursor, faults, whole = memory.cursor, memory.faults, True
     else:
-        cursor, faults = Cursor(boot_id), FaultSet()
+        cursor, faults, whole = Cursor(boot_id), FaultSet(), first <= FIRST_SEQUENCE
     lost = cursor.lost
     take(faults, naming, Reader(), follow(raw, cursor, accept), now)
     apply_records(faults, read_records(machine.state, boot_id))
     log_only = faults.of_log().faults(naming)
-    return LogView(log_only, cursor.sequence, first, cursor.whole and cursor.lost == lost)
+    return LogView(log_only, cursor.sequence, first, whole and cursor.lost == lost)
 
 
 def _read_all(machine: Machine) -> list[bytes]:

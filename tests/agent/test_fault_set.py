@@ -190,3 +190,23 @@ def test_a_part_named_by_address_gets_its_index_and_keeps_its_count():
     faults.claim(claim(GPU3), 3, NOW)
     faults.rename(NAMING)
     assert {each.part: each.count for each in faults.faults(NAMING)} == {GPU3: 2, MIG: 1}
+
+
+HUNG = Finding("memory", HOST, Verdict.FAULT, FaultName.DRIVER_HUNG, "child:hung", Advice.REBOOT)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "stands"),
+    [
+        ([HUNG], False),
+        ([HUNG, HUNG], True),
+        ([HUNG, found(Verdict.OK), HUNG], False),
+        ([HUNG, found(Verdict.UNKNOWN), HUNG], True),
+    ],
+)
+def test_a_driver_that_stalls_once_is_not_hung(rounds, stands):
+    faults = FaultSet()
+    for each in rounds:
+        faults.judge([each], NOW)
+    assert bool(faults.faults(NAMING)) is stands
+    assert faults.levels, "and it is looked at again"

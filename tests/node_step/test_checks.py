@@ -8,8 +8,10 @@ import pytest
 from fleet.finding import Verdict
 from fleet.part import HOST
 from probes import checks
+from probes.agent.memory import Doubt, Memory, save
 from probes.checks import kernel_log, recovery_action, subject
 from probes.checks.subject import Subject
+from probes.kmsg import Cursor
 from probes.parts import Naming
 from tests.agent.fake_machine import BOOT, FakeMachine
 
@@ -208,6 +210,12 @@ def test_the_log_check_answers_for_what_it_read_and_never_for_what_it_did_not(fa
     path.write_text("")
     assert codes() == {"kmsg:empty"}
     path.write_text("6,500,1,-;usb\n")
+    assert codes() == {"kmsg:incomplete"}
+    save(Memory(Cursor(BOOT, sequence=499, first=90)), fake.machine.state, "n1")
+    assert codes() == {""}, "the agent remembers what is overwritten"
+    save(Memory(Cursor(BOOT, sequence=498, first=90)), fake.machine.state, "n1")
+    assert codes() == {"kmsg:incomplete"}
+    save(Memory(Cursor(BOOT, sequence=499), doubt=Doubt.LOG_LOST), fake.machine.state, "n1")
     assert codes() == {"kmsg:incomplete"}
     path.unlink()
     assert codes() == {"kmsg:unreadable"}

@@ -15,7 +15,7 @@ from probes.node_step import reset_gpu as reset_module
 from probes.node_step.reboot import reboot
 from probes.node_step.reset_gpu import reset_gpu
 from probes.node_step.verify import verify
-from probes.records import Kind, Record, read_record, read_records, write_record
+from probes.records import RECORD_LIMIT, Kind, Record, read_record, read_records, write_record
 from tests.agent.fake_machine import BOOT, FakeMachine, xid
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
@@ -315,3 +315,20 @@ def test_a_look_for_a_person_prints_json_and_nothing_else(fake, capsys, monkeypa
     assert main.main(["probe", "--once", "--json", "--root", str(fake.root)]) == 1
     said = {each["type"]: each["status"] for each in json.loads(capsys.readouterr().out)}
     assert [kind for kind, status in said.items() if status != "True"] == ["gpumend.io/Memory"]
+
+
+def test_only_so_many_records_are_kept_and_the_newest_stay(tmp_path):
+    for number in range(RECORD_LIMIT + 5):
+        write_record(tmp_path, Record(f"op-{number}", Kind.VERIFY, BOOT, (GPU0,), number, NOW))
+    kept = {each.through for each in read_records(tmp_path, BOOT)}
+    assert len(kept) == RECORD_LIMIT
+    assert RECORD_LIMIT + 4 in kept
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"kind": "reset"}', '{"kind": "dance"}'])
+def test_a_broken_record_proves_nothing(tmp_path, text):
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records/op-1.json").write_text(text)
+    assert read_records(tmp_path, BOOT) == ()
+    with pytest.raises(ValueError, match="not the record"):
+        read_record(tmp_path, "op-1")
