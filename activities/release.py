@@ -137,7 +137,8 @@ def undo_patch(manifest: Manifest, mark: Mark) -> Json:
 
 def _faults(node: NodeState, request: StepRequest, witness: Witness) -> tuple[str, ...]:
     """Whatever our own conditions say, and what brought the incident about, be it another's."""
-    own = [each.key for each in read_own(node, witness.at).faults]
+    said = read_own(node, witness.at).faults
+    own = [each.key for each in said if each.name not in request.harmless]
     asked = [
         each.key
         for each in request.faults

@@ -7,7 +7,7 @@ can look whether it happened instead of doing it twice.
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from fleet.fault import Fault
+from fleet.fault import Fault, FaultName
 from fleet.finding import Finding
 from fleet.node import NodeIdentity
 from fleet.part import Part
@@ -26,7 +26,8 @@ class StepRequest:
     the step that a drain serves: a GPU reset waits for every Pod that may hold a GPU, a reboot does
     not. `force` lets a drain evict what only policy or a person may allow and, at its deadline,
     delete what is left with its own grace; it lets a release take the hold off a node that is not
-    seen to be well, and a hold put on again what a person took off.
+    seen to be well, and a hold put on again what a person took off. `harmless` are the faults that
+    policy holds no node for: they do not keep a release from giving it back.
     """
 
     operation: str
@@ -42,3 +43,4 @@ class StepRequest:
     force: bool = False
     makes_way_for: Step = Step.REBOOT
     evidence: tuple[Finding, ...] = ()
+    harmless: tuple[FaultName, ...] = ()

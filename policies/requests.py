@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from fleet.fault import FaultName
 from fleet.finding import Finding, Verdict
 from fleet.request import StepRequest
 from fleet.sighting import Sighting
@@ -36,6 +37,7 @@ def request_for(scene: Scene, step: Step) -> StepRequest:
         force=_forced(scene, step),
         makes_way_for=_next(scene) or Step.REBOOT,
         evidence=_evidence(scene),
+        harmless=_harmless(scene) if step is Step.RELEASE else (),
     )
 
 
@@ -85,6 +87,10 @@ def _forced(scene: Scene, step: Step) -> bool:
         drain = drain_of(scene, _next(scene) or Step.REBOOT)
         return drain is not None and drain.after_deadline is AfterDeadline.FORCE
     return step is Step.RELEASE and not scene.healthy
+
+
+def _harmless(scene: Scene) -> tuple[FaultName, ...]:
+    return tuple(name for name in FaultName if not scene.policy.fault(name).hold)
 
 
 def _evidence(scene: Scene) -> tuple[Finding, ...]:

@@ -161,6 +161,14 @@ SHORT = {"marked": mark(offered=("nvidia.com/gpu=8",)), "gpus": 7}
 DOUBTS = [
     ("well", sight(), REQUEST, WELL, None, ""),
     ("sick", sight(faults=(FAULT,)), REQUEST, WELL, FAULT_STANDS, "gpu:3"),
+    (
+        "sick in a way that policy holds no node for",
+        sight(faults=(FAULT,)),
+        replace(REQUEST, faults=(), harmless=(FAULT.name,)),
+        WELL,
+        None,
+        "",
+    ),
     ("not ready", sight(ready="False"), REQUEST, WELL, NOT_READY, "Ready is False"),
     ("silent", sight(), REQUEST, replace(WELL, agent_alive=False), NOT_READY, "silent"),
     ("a condition is gone", without("gpumend.io/Memory"), REQUEST, WELL, NOT_READY, "Memory"),
