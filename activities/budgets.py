@@ -20,12 +20,12 @@ def describe(budget: Manifest) -> str:
     """One budget: how many it needs, how many there are, and what that means."""
     name, status = budget["metadata"]["name"], budget.get("status") or {}
     needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
-    words = f"{name} needs {needs} healthy and has {has}"
-    if needs and needs == status.get("expectedPods"):
-        return f"{words}, and never allows a disruption: ask its owner"
+    notes = [f"{name} needs {needs} healthy and has {has}"]
     if needs and not has:
-        return f"{words}: no replica is healthy"
-    return words
+        notes.append("no replica is healthy")
+    if needs and needs == status.get("expectedPods"):
+        notes.append("it never allows a disruption, so ask its owner")
+    return ", ".join(notes)
 
 
 def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:

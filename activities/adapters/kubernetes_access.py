@@ -45,7 +45,7 @@ class Access:
         except (ConfigException, OSError) as problem:
             raise NotConfigured(f"the Pod's service account cannot be used: {problem}") from problem
         bearer = settings.get("BearerToken")
-        return str(bearer["value"]) if bearer else None
+        return str(bearer["value"]).strip() if bearer else None  # token files end in newlines
 
     async def renew(self) -> None:
         """Read the credentials again; one reader at a time, however many requests wait for it.

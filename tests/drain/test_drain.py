@@ -8,7 +8,9 @@ import pytest
 from temporalio.activity import ActivityCancellationDetails
 
 from activities.drain import DrainActivities
+from fleet.fault import FaultName
 from fleet.outcome import OutcomeKind
+from fleet.part import HOST
 from fleet.reason import DEADLINE, HOLD_REMOVED, INTERRUPTED, NEEDS_APPROVAL, PREMISE_GONE
 from fleet.step import Step
 from tests.cluster import (
@@ -299,3 +301,39 @@ async def budget_counted(cluster, name, **expected):
             if all(status.get(key) == value for key, value in expected.items()):
                 return
             await asyncio.sleep(0.01)
+
+
+LOST = replace(FAULT, name=FaultName.HOST_UNREACHABLE, part=HOST, code="condition:Ready=Unknown")
+
+
+async def test_r15_an_unreachable_node_and_its_own_budget_are_told_and_not_forced(
+    quiet_cluster, temporal
+):
+    node = await quiet_cluster.add_node(ready="Unknown")
+    await quiet_cluster.add_pod(pod_manifest("api-0") | {"status": running(ready=False)})
+    await quiet_cluster.add_budget("api", "api-0", minAvailable=1)
+    await budget_counted(quiet_cluster, "api", desiredHealthy=1)
+    deadline = now() + timedelta(seconds=1)
+    request = request_for(node, Step.DRAIN, deadline=deadline, faults=(LOST,))
+    outcome = await temporal.run(drains(quiet_cluster), request)
+    assert (outcome.kind, outcome.reason) == (OutcomeKind.PERMANENT, DEADLINE)
+    assert "api needs 1 healthy and has 0, no replica is healthy" in outcome.detail
+    assert "this Pod is down itself" in outcome.detail
+    assert quiet_cluster.writes(verb="delete") == []
+    assert await quiet_cluster.pods() == {"api-0"}
+
+
+async def test_r13_even_by_force_a_pod_on_a_silent_node_is_asked_to_stop_and_stays_an_object(
+    quiet_cluster, temporal
+):
+    node = await quiet_cluster.add_node(ready="Unknown")
+    await quiet_cluster.add_pod(pod_manifest("db-0", owner="StatefulSet"))
+    await quiet_cluster.add_budget("db", "db-0", maxUnavailable=0)
+    past = now() - timedelta(minutes=5)
+    request = request_for(node, Step.DRAIN, deadline=past, faults=(LOST,), force=True)
+    drain = asyncio.create_task(temporal.run(drains(quiet_cluster), request))
+    await temporal.heard("terminating")
+    temporal.env.cancel()
+    assert (await drain).kind is OutcomeKind.CANCELLED
+    (pod,) = (await quiet_cluster.raw.read("/api/v1/namespaces/default/pods"))["items"]
+    assert pod["metadata"]["deletionGracePeriodSeconds"] >= 1

@@ -9,10 +9,11 @@ import aiohttp
 import pytest
 import yaml
 from aiohttp import web
+from kubernetes.aio.config import incluster_config
 
 from activities.adapters import kubernetes
 from activities.adapters.kubernetes import KubernetesApi, connect
-from activities.adapters.kubernetes_access import NotConfigured
+from activities.adapters.kubernetes_access import NotConfigured, load_access
 from fleet.errors import Ambiguous, Expired, TooManyRequests, Transient
 from fleet.ports import PatchType
 
@@ -267,6 +268,46 @@ async def test_five_hundred_patches_at_once_share_a_bounded_pool(tmp_path):
         for _ in range(500):
             group.create_task(api.patch(NODE, {}, PatchType.MERGE))
     assert most <= kubernetes.CONNECTIONS
+
+
+@pytest.fixture
+def in_a_pod(tmp_path, monkeypatch):
+    """What a Pod finds in its environment and on its disk."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    token, authority = tmp_path / "token", tmp_path / "ca.crt"
+    token.write_text("of-a-pod\n")
+    authority.write_text("authority")
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(authority))
+    return token
+
+
+async def test_in_a_pod_the_service_account_is_used_and_its_token_is_read_again(in_a_pod):
+    access = await load_access()
+    assert access.configuration.host == "https://127.0.0.1:443"
+    assert await access.authorization() == "bearer of-a-pod"
+
+
+async def test_a_pod_without_a_token_says_so(in_a_pod):
+    in_a_pod.unlink()
+    with pytest.raises(NotConfigured, match="service account"):
+        await load_access()
+
+
+async def test_a_kubeconfig_goes_before_the_service_account(in_a_pod, tmp_path, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path, "http://127.0.0.1:9"))
+    access = await load_access()
+    assert access.configuration.host == "http://127.0.0.1:9"
+
+
+async def test_a_kubeconfig_that_is_being_written_leaves_the_old_credentials(tmp_path):
+    path = kubeconfig(tmp_path, "http://127.0.0.1:9")
+    access = await load_access(path)
+    (tmp_path / "kubeconfig").write_text("{")
+    await access.renew()
+    assert await access.authorization() == "Bearer secret"
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "a: [", "clusters: 3"])
