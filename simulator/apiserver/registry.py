@@ -116,7 +116,9 @@ class Registry:
     def _replace(self, call: Call, before: Stored, body: dict[str, Any]) -> Stored:
         kind = call.kind
         self._check_identity(call, before, body)
-        content = kept_apart(kind, call.subresource, _shape(kind, body), before.object)
+        content = kept_apart(
+            kind, call.subresource, _shape(kind, body, before.object), before.object
+        )
         content = defaults.without_false(kind, content)
         _refuse(kind, call.name, self._causes(call, content, before))
         self._admit(call, content, before.object)
@@ -205,9 +207,9 @@ class Registry:
             raise forbidden(call.kind, meta.get("name", ""), why, [cause])
 
 
-def _shape(kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
+def _shape(kind: Kind, body: dict[str, Any], known: dict[str, Any] | None = None) -> dict[str, Any]:
     type_ = None if kind.custom else type_of(kind.kind)
-    return body if type_ is None else shaped(type_, body)
+    return body if type_ is None else shaped(type_, body, known=known)
 
 
 @contextlib.contextmanager

@@ -81,19 +81,25 @@ def type_of(kind: str) -> Type | None:
     return _types().get(kind)
 
 
-def shaped(kind: Type, value: dict[str, Any], path: str = "") -> dict[str, Any]:
+def shaped(
+    kind: Type, value: dict[str, Any], path: str = "", known: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """`value` without unknown, null and empty fields; itself, if there are none.
 
+    `known` is a shaped object before a change: what `value` shares with it is not looked at again.
     Raises ShapeError for a value of the wrong type.
     """
     changed: dict[str, Any] = {}
     dropped: list[str] = []
+    known = known or {}
     for name, content in value.items():
         field = kind.fields.get(name)
         if field is None or content is None:
             dropped.append(name)
             continue
-        kept = _shaped(field, content, f"{path}.{name}")
+        if content is known.get(name):
+            continue
+        kept = _shaped(field, content, f"{path}.{name}", known.get(name))
         if kept is not content:
             changed[name] = kept
         if not kept and field.item is not None and not field.required:
@@ -106,7 +112,7 @@ def shaped(kind: Type, value: dict[str, Any], path: str = "") -> dict[str, Any]:
     return result
 
 
-def _shaped(field: Field, value: Any, path: str) -> Any:
+def _shaped(field: Field, value: Any, path: str, known: Any = None) -> Any:
     if field.shape in _TIMES:
         return _time(value, _TIMES[field.shape], path)
     check = _SCALARS.get(field.shape)
@@ -115,16 +121,20 @@ def _shaped(field: Field, value: Any, path: str) -> Any:
             raise ShapeError(f"{path[1:]}: {type(value).__name__} where {field.shape} is wanted")
         return value
     if field.shape == "list":
-        return _shaped_list(field, _of_type(value, list, path), path)
+        return _shaped_list(field, _of_type(value, list, path), path, known)
     mapping = _of_type(value, dict, path)
     if field.type is not None and field.item is None:
-        return shaped(field.type, mapping, path)
+        return shaped(field.type, mapping, path, known if isinstance(known, dict) else None)
     return _shaped_map(field, mapping, path)
 
 
-def _shaped_list(field: Field, value: list[Any], path: str) -> list[Any]:
+def _shaped_list(field: Field, value: list[Any], path: str, known: Any) -> list[Any]:
     assert field.item is not None
-    kept = [_shaped(field.item, item, f"{path}[{i}]") for i, item in enumerate(value)]
+    shared = {id(item) for item in known} if isinstance(known, list) else ()
+    kept = [
+        item if id(item) in shared else _shaped(field.item, item, f"{path}[{i}]")
+        for i, item in enumerate(value)
+    ]
     return value if all(map(_same, kept, value)) else kept
 
 

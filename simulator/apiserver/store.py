@@ -12,7 +12,7 @@ from simulator.apiserver.journal import REWRITE_ABOVE_BYTES, Journal
 from simulator.apiserver.kinds import Kind, Kinds, custom_kinds
 from simulator.apiserver.status import expired
 
-WINDOW = 10_000  # changes a kind that a watch may look back
+WINDOW = 4_000  # changes a kind that a watch may look back
 TOO_OLD_CONTINUE = (
     "The provided continue parameter is too old to display a consistent list result. You can start "
     "a new list without the continue parameter, or use the continue token in this response to "

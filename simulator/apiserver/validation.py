@@ -5,6 +5,7 @@ Each check returns causes of a 422 (`{reason, message, field}`), in the words of
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from simulator.apiserver.kinds import Kind
@@ -12,6 +13,7 @@ from simulator.apiserver.kinds import Kind
 Cause = dict[str, str]
 
 ANNOTATIONS_LIMIT_BYTES = 256 << 10
+CHECKED_KEYS = 4096  # whose result is remembered
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
@@ -102,18 +104,21 @@ def _check_annotations(annotations: dict[str, str]) -> Iterator[Cause]:
         yield cause("FieldValueTooLong", "metadata.annotations", why)
 
 
-def key_causes(field: str, key: str) -> Iterator[Cause]:
+@lru_cache(maxsize=CHECKED_KEYS)
+def key_causes(field: str, key: str) -> tuple[Cause, ...]:
     """Mistakes in a qualified name: `prefix/name`."""
     prefix, slash, name = key.rpartition("/")
+    found = []
     if slash and (not prefix or not _SUBDOMAIN.fullmatch(prefix)):
         why = "prefix part must be non-empty" if not prefix else f"prefix part {SUBDOMAIN_RULE}"
-        yield bad_value(field, key, why)
+        found.append(bad_value(field, key, why))
     if not name:
-        yield bad_value(field, key, "name part must be non-empty")
+        found.append(bad_value(field, key, "name part must be non-empty"))
     elif len(name) > 63:
-        yield bad_value(field, key, "name part must be no more than 63 bytes")
+        found.append(bad_value(field, key, "name part must be no more than 63 bytes"))
     elif not _QUALIFIED.fullmatch(name):
-        yield bad_value(field, key, KEY_RULE)
+        found.append(bad_value(field, key, KEY_RULE))
+    return tuple(found)
 
 
 def value_causes(field: str, value: str) -> Iterator[Cause]:
