@@ -121,8 +121,9 @@ class Incident:
         match message:
             case Reported(report, at):
                 return self._with_report(report, at)
-            case NodeGone():
-                return self._with(message, message.at, node_gone=message)
+            case NodeGone(uid, at):
+                gone = NodeGone(uid or self.node.uid, at)
+                return self._with(message, at, node_gone=gone)
             case HoldRemoved():
                 return self._with(message, message.at, hold_removed=message)
             case Granted():
@@ -144,11 +145,18 @@ class Incident:
         outcome = _bounded(outcome)
         attempts = _added(self.attempts, Attempt(request, started, started, now, outcome))
         after = self._with(outcome, now, attempts=attempts, running=None)
-        after = after._noticing(outcome, now)
+        after = after._noticing(request, outcome, now)
         if request.step is Step.VERIFY:
             proven = prove(after.sightings, outcome, after.report, Span(started, now))
             after = replace(after, sightings=proven)
-        return after._booted(outcome.boot_id, now, ordered=request)
+        return after._renamed(outcome)._booted(outcome.boot_id, now, ordered=request)
+
+    def _renamed(self, outcome: Outcome) -> "Incident":
+        """The same machine was found under a new Node object (another machine is SUPERSEDED)."""
+        known = outcome.uid in ("", self.node.uid)
+        if known or outcome.kind is not OutcomeKind.CANCELLED:
+            return self
+        return replace(self, node=replace(self.node, uid=outcome.uid), node_gone=None)
 
     def with_hand_off(self, needs: tuple[str, ...], now: datetime) -> "Incident":
         """A person is asked to take over; only a person's order ends that."""
@@ -214,9 +222,15 @@ class Incident:
         attempt = Attempt(request, now, now, now, outcome, ours=False)
         return replace(self, attempts=_added(self.attempts, attempt))
 
-    def _noticing(self, outcome: Outcome, now: datetime) -> "Incident":
+    def _reborn(self, request: StepRequest) -> bool:
+        """Whether a hold was asked for on a new Node object, which the watcher has yet to hold."""
+        before = self.last(Step.HOLD, OutcomeKind.SUCCEEDED)
+        fresh = before is not None and before.request.node.uid != request.node.uid
+        return fresh and request.step is Step.HOLD
+
+    def _noticing(self, request: StepRequest, outcome: Outcome, now: datetime) -> "Incident":
         """A step that found our hold gone tells what the watcher will tell, only sooner."""
-        if outcome.reason not in (HOLD_REMOVED, MARK_REMOVED):
+        if outcome.reason not in (HOLD_REMOVED, MARK_REMOVED) or self._reborn(request):
             return self
         removed = HoldRemoved(self.node.uid, outcome.reason == MARK_REMOVED, now)
         return replace(self, hold_removed=removed)

@@ -10,9 +10,20 @@ MANAGED_LABEL = f"{DOMAIN}/managed"
 
 NAMESPACE = "gpumend"
 TASK_QUEUE = "gpumend"
-BUDGET_TASK_QUEUE = "gpumend-budget"
+BUDGET_SUFFIX = "-budget"
+BUDGET_TASK_QUEUE = f"{TASK_QUEUE}{BUDGET_SUFFIX}"
 INCIDENT_WORKFLOW = "node-remediation"
 BUDGET_WORKFLOW = "disruption-budget"
+
+SIGNAL_REPORT = "report"
+SIGNAL_NODE_GONE = "node-gone"
+SIGNAL_HOLD_REMOVED = "hold-removed"
+SIGNAL_GRANT = "grant"
+QUERY_PLAN = "plan"
+UPDATE_EXCHANGE = "exchange"
+UPDATE_FREEZE = "freeze"
+UPDATE_THAW = "thaw"
+QUERY_LEDGER = "ledger"
 
 
 def incident_workflow_id(cluster: str, node: str, machine: str) -> str:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from fleet.opening import Opening
+from fleet.outcome import PastAttempt
 from fleet.report import Report
 
 Json = dict[str, Any]
@@ -109,4 +110,27 @@ class Incidents(Protocol):
 
     async def open_ids(self) -> frozenset[str]:
         """Ids of incidents that look open. The list lags: it nominates, `is_open` decides."""
+        ...
+
+
+class Memory(Protocol):
+    """What incidents that are over have tried, as Temporal keeps it within its retention."""
+
+    async def past_attempts(self, workflow_id: str) -> tuple[PastAttempt, ...]:
+        """Every repair of closed runs of this id.
+
+        Raises `Transient` when it cannot be reached, `Refused` when a run cannot be read.
+        """
+        ...
+
+
+class Grants(Protocol):
+    """Incidents as the disruption budget sees them. Raises `Transient` when unreachable."""
+
+    async def grant(self, workflow_id: str) -> bool:
+        """Say that a lease may be fetched; False if the incident is closed."""
+        ...
+
+    async def is_open(self, workflow_id: str) -> bool:
+        """Decide, by id, whether an incident is open."""
         ...

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from fleet.fault import FaultName
 from fleet.finding import Finding, Verdict
+from fleet.order import Verb
 from fleet.request import StepRequest
 from fleet.sighting import Sighting
 from fleet.step import Step
@@ -82,10 +83,13 @@ def _settle(scene: Scene) -> timedelta:
 
 
 def _forced(scene: Scene, step: Step) -> bool:
-    """A drain by policy; a release on a person's word."""
+    """A drain by policy; a release, and a hold that was taken away, on a person's word."""
     if step is Step.DRAIN:
         drain = drain_of(scene, _next(scene) or Step.REBOOT)
         return drain is not None and drain.after_deadline is AfterDeadline.FORCE
+    removed = scene.incident.hold_removed
+    if step is Step.HOLD:
+        return removed is not None and scene.ordered_since(Verb.RESUME, removed.at)
     return step is Step.RELEASE and not scene.healthy
 
 

@@ -53,7 +53,7 @@ def nvidia_smi(machine: Machine, arguments: Sequence[str]) -> int:
     """Answer the queries of GPUs, remapped rows and compute apps, `--gpu-reset`, and a list."""
     options = _options(arguments)
     if "gpu-reset" in options:
-        return max(_reset(machine, name) for name in options.get("id", "").split(","))
+        return _reset(machine, options.get("id", ""))
     hardware = machine.read()
     lost = [gpu for gpu in _chosen(hardware, options) if gpu.symptoms.lost]
     if lost:

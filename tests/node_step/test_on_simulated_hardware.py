@@ -2,7 +2,6 @@
 
 import os
 import threading
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -102,15 +101,6 @@ def test_a_boot_heals_by_the_nature_of_the_fault(hardware, here, nature, after):
     booting.join()
     assert hardware.boot_id != before
     assert proven(hardware, here, "v") == after
-
-
-def test_several_gpus_are_reset_in_one_call(hardware, here):
-    hardware.strike(0, NATURES["memory"])
-    hardware.strike(1, NATURES["memory"])
-    asked = replace(request(hardware, Step.RESET_GPU, "r"), parts=(Part("gpu:0"), GPU1))
-    assert reset_gpu(here, asked, now).reason == ""
-    assert [gpu.resets for gpu in hardware.read().gpus] == [1, 1]
-    assert faults(here) == []
 
 
 def test_a_gpu_that_is_in_use_is_not_reset_and_not_accused(hardware, here):

@@ -1,0 +1,129 @@
+"""Temporal as the watcher sees it: incidents to start, to tell, and to ask whether they are open.
+
+The only place where a Temporal client's errors are translated. What the server could not take is
+raised as `Transient`; the watcher sends it again.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities.search_attributes import at_start
+from fleet import names
+from fleet.errors import Refused, Transient
+from fleet.opening import Opening
+from fleet.report import Report
+from policies.schema import Policy
+
+T = TypeVar("T")
+
+RPC_TIMEOUT = timedelta(seconds=10)
+_REFUSALS = (
+    RPCStatusCode.INVALID_ARGUMENT,
+    RPCStatusCode.PERMISSION_DENIED,
+    RPCStatusCode.UNAUTHENTICATED,
+    RPCStatusCode.FAILED_PRECONDITION,
+    RPCStatusCode.UNIMPLEMENTED,
+)
+
+
+class TemporalIncidents:
+    """The `Incidents` port. `policy` gives the document that a new incident takes along."""
+
+    def __init__(self, client: Client, policy: Callable[[], Policy]) -> None:
+        self._client = client
+        self._policy = policy
+
+    async def start(self, opening: Opening, report: Report) -> None:
+        """Signal with start: one call, the same whether the incident is open or not."""
+        fault = report.faults[0].name if report.faults else "unknown"
+        await translated(
+            self._client.start_workflow(
+                names.INCIDENT_WORKFLOW,
+                args=[opening, self._policy(), None],
+                id=opening.workflow_id,
+                task_queue=names.TASK_QUEUE,
+                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                start_signal=names.SIGNAL_REPORT,
+                start_signal_args=[report],
+                search_attributes=at_start(opening),
+                memo={"mark": opening.mark.id, "uid": opening.node.uid},
+                static_summary=f"{opening.node.name}: {fault}",
+                rpc_timeout=RPC_TIMEOUT,
+            )
+        )
+
+    async def report(self, workflow_id: str, report: Report) -> bool:
+        """Deliver a report; False if nothing is open under this id."""
+        return await self._signal(workflow_id, names.SIGNAL_REPORT, report)
+
+    async def node_gone(self, workflow_id: str, uid: str) -> bool:
+        """Say that the Node object is gone."""
+        return await self._signal(workflow_id, names.SIGNAL_NODE_GONE, uid)
+
+    async def hold_removed(self, workflow_id: str, uid: str, mark_removed: bool) -> bool:
+        """Say that our hold was taken away."""
+        return await self._signal(workflow_id, names.SIGNAL_HOLD_REMOVED, uid, mark_removed)
+
+    async def grant(self, workflow_id: str) -> bool:
+        """Say that a lease may be fetched."""
+        return await self._signal(workflow_id, names.SIGNAL_GRANT)
+
+    async def is_open(self, workflow_id: str) -> bool:
+        """Describe by id, which is consistent at once."""
+        try:
+            handle = self._client.get_workflow_handle(workflow_id)
+            found = await translated(handle.describe(rpc_timeout=RPC_TIMEOUT))
+        except _Absent:
+            return False
+        return found.status is WorkflowExecutionStatus.RUNNING
+
+    async def open_ids(self) -> frozenset[str]:
+        """List, which lags behind."""
+        query = f"WorkflowType = '{names.INCIDENT_WORKFLOW}' AND ExecutionStatus = 'Running'"
+        runs = translated_each(self._client.list_workflows(query))
+        return frozenset([each.id async for each in runs])
+
+    async def _signal(self, workflow_id: str, signal: str, *arguments: object) -> bool:
+        handle = self._client.get_workflow_handle(workflow_id)
+        try:
+            call = handle.signal(signal, args=list(arguments), rpc_timeout=RPC_TIMEOUT)
+            await translated(call)
+        except _Absent:
+            return False
+        return True
+
+
+class _Absent(Exception):
+    """There is no such run, or it is over."""
+
+
+async def translated(call: Awaitable[T]) -> T:
+    """Await a client's call, its errors in the words of `fleet.errors`."""
+    try:
+        return await call
+    except RPCError as problem:
+        raise _in_our_words(problem) from problem
+    except RuntimeError as problem:  # the client's own: it could not connect
+        raise Transient(f"Temporal: {problem}") from problem
+
+
+async def translated_each(items: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    iterator = aiter(items)
+    while True:
+        try:
+            yield await translated(anext(iterator))
+        except StopAsyncIteration:
+            return
+
+
+def _in_our_words(problem: RPCError) -> Exception:
+    if problem.status is RPCStatusCode.NOT_FOUND:
+        return _Absent(problem.message)
+    if problem.status in _REFUSALS:
+        return Refused(int(problem.status), problem.status.name, problem.message)
+    return Transient(f"Temporal: {problem.status.name} {problem.message}")

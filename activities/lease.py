@@ -1,0 +1,98 @@
+"""The activities `lease` and `give-back`: ask the disruption budget, and pay back.
+
+Also the budget's own two: tell incidents that a lease is there, and look whether old leases are
+still needed. How many a scope allows is `scope_claims`; who is next is `policies.budget`.
+"""
+
+from collections.abc import Mapping
+
+from temporalio import activity
+
+from activities.coalescer import Coalescer
+from activities.scope_claims import ScopeClaims
+from fleet.errors import Ambiguous, NotFound, Refused, Transient
+from fleet.mark import MarkState
+from fleet.names import incident_workflow_id
+from fleet.node import read_node
+from fleet.outcome import Outcome, OutcomeKind
+from fleet.ports import Grants, Kubernetes
+from fleet.reason import QUEUED
+from fleet.request import StepRequest
+from policies.budget import Ask
+from policies.lease_terms import LeaseTerms
+
+
+class LeaseActivities:
+    """Asks of incidents."""
+
+    def __init__(self, claims: ScopeClaims, coalescer: Coalescer) -> None:
+        self._claims = claims
+        self._coalescer = coalescer
+
+    @activity.defn(name="lease")
+    async def lease(self, request: StepRequest, terms: LeaseTerms) -> Outcome:
+        """SUCCEEDED: the lease is ours. TRANSIENT `queued`: on record, and granted later."""
+        node = request.node
+        try:
+            claims = await self._claims.of(node, terms)
+            ask = Ask(_incident(request), node.name, claims, terms.since)
+            stops = await self._coalescer.ask(ask)
+        except NotFound:
+            return Outcome(OutcomeKind.SUPERSEDED, "node-gone", f"{node.name} is not there")
+        except (Transient, Ambiguous) as problem:
+            return Outcome(OutcomeKind.TRANSIENT, "unreachable", str(problem))
+        except Refused as problem:
+            return Outcome(OutcomeKind.PERMANENT, problem.reason, str(problem))
+        if stops:
+            return Outcome(OutcomeKind.TRANSIENT, QUEUED, stops)
+        lent = ", ".join(f"{each.scope} of {each.maximum}" for each in claims)
+        return Outcome(OutcomeKind.SUCCEEDED, detail=lent)
+
+    @activity.defn(name="give-back")
+    async def give_back(self, request: StepRequest) -> Outcome:
+        """SUCCEEDED: neither lease nor ask of this incident is left."""
+        try:
+            await self._coalescer.give(_incident(request))
+        except (Transient, Ambiguous) as problem:
+            return Outcome(OutcomeKind.TRANSIENT, "unreachable", str(problem))
+        except Refused as problem:
+            return Outcome(OutcomeKind.PERMANENT, problem.reason, str(problem))
+        return Outcome(OutcomeKind.SUCCEEDED)
+
+
+class BudgetActivities:
+    """What the budget workflow asks for."""
+
+    def __init__(self, incidents: Grants, kubernetes: Kubernetes) -> None:
+        self._incidents = incidents
+        self._kubernetes = kubernetes
+
+    @activity.defn(name="grant")
+    async def grant(self, incidents: list[str]) -> list[str]:
+        """Tell each incident that its lease is there; return those that are over."""
+        return [each for each in incidents if not await self._incidents.grant(each)]
+
+    @activity.defn(name="look-at-leases")
+    async def look_at_leases(self, leases: Mapping[str, str]) -> list[str]:
+        """Given incident -> node, return the incidents whose lease nobody needs any more.
+
+        A closed run whose node still carries an owned mark is taken up again by the next run, which
+        goes on with the lease.
+        """
+        return [
+            incident
+            for incident, node in leases.items()
+            if not await self._incidents.is_open(incident) and not await self._owned(node)
+        ]
+
+    async def _owned(self, name: str) -> bool:
+        try:
+            node = read_node(await self._kubernetes.get(f"/api/v1/nodes/{name}"), "")
+        except NotFound:
+            return False
+        return node.mark is not None and node.mark.state is MarkState.OWNED
+
+
+def _incident(request: StepRequest) -> str:
+    node = request.node
+    return incident_workflow_id(node.cluster, node.name, node.machine)

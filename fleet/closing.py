@@ -1,0 +1,15 @@
+"""What remains of an incident when it is over: the result of its workflow."""
+
+from dataclasses import dataclass
+
+from fleet.incident import End
+from fleet.outcome import PastAttempt
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How it ended and why, and the repairs that later incidents of this machine must remember."""
+
+    end: End
+    reasons: tuple[str, ...] = ()
+    repairs: tuple[PastAttempt, ...] = ()

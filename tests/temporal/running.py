@@ -1,0 +1,110 @@
+"""An incident on a real server: start it, watch it, read its history."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from temporalio.client import Client, WorkflowHandle
+from temporalio.worker import Worker
+
+from activities.decide import decide
+from activities.search_attributes import at_start
+from fleet.closing import Closing
+from fleet.opening import Opening
+from policies.document import load
+from policies.schema import Policy
+from tests.incidents.virtual import an_opening
+from tests.temporal.fakes import FakeActivities, Truth, teller
+from workflows.node_remediation import NodeRemediation
+from workflows.sandbox import RUNNER
+
+LONGEST = 40.0
+"""Seconds that an incident may take here before a test says that it is stuck."""
+
+HURRIED = """
+budgets: [{scope: cluster, max: 1}]
+limits: {step_pause: 1s, unknown_wait: 5s, look_again: 2s, pause: 20s, cool_down: 1s}
+faults:
+  uncontained-memory:
+    {tolerate: 0s, steps: [reset-gpu, reboot], drain: {deadline: 30s}, probation: 1s}
+  nvlink-error: {tolerate: 30s, steps: [reset-gpu], probation: 1s}
+  thermal: {tolerate: 0s, probation: 1s}
+"""
+
+
+def hurried() -> Policy:
+    return load(HURRIED, "hurried")
+
+
+@dataclass
+class Running:
+    handle: WorkflowHandle[Any, Closing]
+    truth: Truth
+    client: Client
+
+    async def until(
+        self, done: Callable[[], bool | Awaitable[bool]], seconds: float = LONGEST
+    ) -> None:
+        async with asyncio.timeout(seconds):
+            while True:
+                answer = done()
+                if answer if isinstance(answer, bool) else await answer:
+                    return
+                await asyncio.sleep(0.02)
+
+    async def result(self) -> Closing:
+        async with asyncio.timeout(LONGEST):
+            return await self.handle.result()
+
+    async def stage(self) -> str:
+        described = await self.handle.describe()
+        return str(next(p.value for p in described.typed_search_attributes if p.key.name == "Step"))
+
+    async def reached(self, stage: str) -> None:
+        async def there() -> bool:
+            return await self.stage() == stage
+
+        await self.until(there)
+
+    async def order(self, verb: str, actor: str = "ada", reason: str = "because") -> str:
+        answer: str = await self.handle.execute_update(verb, args=[actor, reason])
+        return answer
+
+
+def opened_now() -> Opening:
+    opening = an_opening()
+    return replace(opening, mark=replace(opening.mark, opened=datetime.now(UTC)))
+
+
+@asynccontextmanager
+async def running(
+    client: Client, truth: Truth, policy: Policy | None = None, opening: Opening | None = None
+) -> AsyncIterator[Running]:
+    queue = f"q-{uuid.uuid4()}"
+    fakes = FakeActivities(truth)
+    worker = Worker(
+        client,
+        task_queue=queue,
+        workflows=[NodeRemediation],
+        activities=[*fakes.steps(), decide],
+        workflow_runner=RUNNER,
+        max_heartbeat_throttle_interval=timedelta(milliseconds=200),
+    )
+    lender = Worker(client, task_queue=f"{queue}-budget", activities=fakes.lending())
+    async with worker, lender:
+        opening = opening or opened_now()
+        handle = await client.start_workflow(
+            NodeRemediation.run,
+            args=[opening, policy or hurried(), None],
+            id=f"{opening.workflow_id}-{uuid.uuid4()}",
+            task_queue=queue,
+            start_signal="report",
+            start_signal_args=[truth.report()],
+            search_attributes=at_start(opening),
+        )
+        truth.tell = teller(handle)
+        yield Running(handle, truth, client)

@@ -1,0 +1,264 @@
+"""The workflow of one incident: the durable ports of `drive`, and nothing of its judgement.
+
+Id `node/<cluster>/<name>/<machine>`; started by the watcher together with signal `report`. It ends
+when the node is in service again, is gone, or people took it over.
+
+Timers are of the decisions it waits in; activities are its steps. State is in `@workflow.init`,
+since messages are handled before `run` begins. It goes on as a new run before its history grows
+too long, with the incident and what was not heard yet.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import cast
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError
+
+from workflows import drive, operators, performing
+from workflows.card import card_of, headline
+from workflows.timing import DECIDE_RETRY, DECIDE_TIMEOUT
+
+with workflow.unsafe.imports_passed_through():
+    from activities import search_attributes as keys
+    from fleet import names
+    from fleet.closing import Closing
+    from fleet.decision import Act, Ask, Basis, Decision, HandOff, Wait
+    from fleet.incident import Incident
+    from fleet.message import Granted, HoldRemoved, Message, NodeGone, Reported
+    from fleet.opening import Opening
+    from fleet.order import Order, Verb
+    from fleet.outcome import Outcome
+    from fleet.report import Report
+    from fleet.step import Step
+    from policies.decide import decide
+    from policies.lease_terms import LeaseTerms
+    from policies.schema import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What a run hands to the next: everything but the arguments that never change."""
+
+    incident: Incident | None = None
+    unheard: tuple[Message, ...] = ()
+    steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The answer of the query `plan`: what comes next by the facts as they are."""
+
+    next: Decision
+    in_words: str
+    facts_observed: datetime | None
+    since_decision: Decision | None
+
+
+@workflow.defn(name=names.INCIDENT_WORKFLOW)
+class NodeRemediation:
+    """One node's trouble, from its hold to its end."""
+
+    @workflow.init
+    def __init__(self, opening: Opening, policy: Policy, carried: Carried | None) -> None:
+        carried = carried or Carried()
+        self._policy = policy
+        self._incident = carried.incident or Incident.open(opening, workflow.now())
+        self._unheard = list(carried.unheard)
+        self._steps = list(carried.steps)
+        self._decision: Decision | None = None
+        self._shown: tuple[str, str] = ("", "")
+
+    @workflow.run
+    async def run(self, opening: Opening, policy: Policy, carried: Carried | None) -> Closing:
+        """Drive the incident to its end; `carried` is None in the first run."""
+        ports = drive.Ports(workflow.now, self, self._decide, self._perform, self._show)
+        incident, close = await drive.drive(self._incident, ports, leave=self._must_move)
+        if close is None:
+            assert workflow.all_handlers_finished(), "handlers here never wait"
+            rest = Carried(incident, tuple(self._unheard), tuple(self._steps))
+            workflow.continue_as_new(args=[opening, policy, rest])
+        return Closing(close.end, close.reasons, incident.repairs)
+
+    # Machine messages.
+
+    @workflow.signal(name=names.SIGNAL_REPORT, description="What is wrong with the node, wholly")
+    def report(self, report: Report) -> None:
+        """Take in a complete report of the node."""
+        self._unheard.append(Reported(report, workflow.now()))
+
+    @workflow.signal(name=names.SIGNAL_NODE_GONE, description="The Node object was deleted")
+    def node_gone(self, uid: str) -> None:
+        """Take in that the Node object with this UID is gone."""
+        self._unheard.append(NodeGone(uid, workflow.now()))
+
+    @workflow.signal(name=names.SIGNAL_HOLD_REMOVED, description="Somebody took our hold away")
+    def hold_removed(self, uid: str, mark_removed: bool) -> None:
+        """Take in that our taint, and perhaps our mark, are gone."""
+        self._unheard.append(HoldRemoved(uid, mark_removed, workflow.now()))
+
+    @workflow.signal(name=names.SIGNAL_GRANT, description="The disruption budget says yes")
+    def grant(self) -> None:
+        """Take in that a lease is there to be fetched."""
+        self._unheard.append(Granted(workflow.now()))
+
+    # Orders of people.
+
+    @workflow.update(name=Verb.PAUSE.value, description="Do nothing more until resumed")
+    def pause(self, actor: str, reason: str) -> str:
+        """Stop a drain, begin nothing."""
+        return self._take(Verb.PAUSE, actor, reason)
+
+    @workflow.update(name=Verb.RESUME.value, description="Go on after a pause or a hand-off")
+    def resume(self, actor: str, reason: str) -> str:
+        """Go on; after a hand-off look first."""
+        return self._take(Verb.RESUME, actor, reason)
+
+    @workflow.update(name=Verb.CANCEL.value, description="End it: undo the hold, repair nothing")
+    def cancel(self, actor: str, reason: str) -> str:
+        """End the incident."""
+        return self._take(Verb.CANCEL, actor, reason)
+
+    @workflow.update(name=Verb.RELEASE.value, description="Give the node back on your word")
+    def release(self, actor: str, reason: str) -> str:
+        """Give the node back and watch it for the probation."""
+        return self._take(Verb.RELEASE, actor, reason)
+
+    @pause.validator
+    def _may_pause(self, actor: str, reason: str) -> None:
+        self._refuse(Verb.PAUSE, actor, reason)
+
+    @resume.validator
+    def _may_resume(self, actor: str, reason: str) -> None:
+        self._refuse(Verb.RESUME, actor, reason)
+
+    @cancel.validator
+    def _may_cancel(self, actor: str, reason: str) -> None:
+        self._refuse(Verb.CANCEL, actor, reason)
+
+    @release.validator
+    def _may_release(self, actor: str, reason: str) -> None:
+        self._refuse(Verb.RELEASE, actor, reason)
+
+    @workflow.query(name=names.QUERY_PLAN, description="What comes next, and what blocks it")
+    def plan(self, now: datetime | None = None) -> Plan:
+        """Decide once more on the facts as they are, at `now` or when something last happened."""
+        incident = self._as_heard()
+        comes = decide(self._policy, incident, now or workflow.now())
+        observed = incident.report.observed if incident.report else None
+        return Plan(comes, headline(comes), observed, self._decision)
+
+    def _take(self, verb: Verb, actor: str, reason: str) -> str:
+        self._unheard.append(Order(verb, actor, reason, workflow.now()))
+        return f"{verb}: taken"
+
+    def _refuse(self, verb: Verb, actor: str, reason: str) -> None:
+        why = operators.refusal(verb, actor, reason, self._as_heard())
+        if why:
+            raise ApplicationError(why, type="OrderRefused", non_retryable=True)
+
+    def _as_heard(self) -> Incident:
+        incident = self._incident
+        for message in self._unheard:
+            incident = incident.with_message(message)
+        return incident
+
+    # The ports of `drive`.
+
+    def peek(self) -> tuple[Message, ...]:
+        """What has arrived and was not heard yet."""
+        return tuple(self._unheard)
+
+    def take(self) -> tuple[Message, ...]:
+        """The same, taken."""
+        taken, self._unheard = tuple(self._unheard), []
+        return taken
+
+    async def wait(self, decision: Wait | Ask | HandOff, until: datetime | None) -> None:
+        """Sleep durably until something arrives or the time is there."""
+        self._incident = self._now_held(decision)
+        if until is None:
+            await workflow.wait_condition(lambda: bool(self._unheard))
+            return
+        left = max(until - workflow.now(), timedelta(0))
+        try:
+            await workflow.wait_condition(
+                lambda: bool(self._unheard), timeout=left, timeout_summary=headline(decision)[:180]
+            )
+        except TimeoutError:
+            return
+
+    def _now_held(self, decision: Decision) -> Incident:
+        if isinstance(decision, HandOff):
+            return self._incident.with_hand_off(decision.needs, decision.basis.at)
+        return self._incident
+
+    async def _decide(self, incident: Incident, now: datetime) -> Decision:
+        """Ask the pure function, on record; an engine that cannot decide asks for a person."""
+        self._incident = incident
+        try:
+            decision: Decision = await workflow.execute_local_activity(
+                "decide",
+                args=[self._policy, incident, now],
+                result_type=ANSWER,
+                start_to_close_timeout=DECIDE_TIMEOUT,
+                retry_policy=DECIDE_RETRY,
+                summary="what comes next",
+            )
+        except ActivityError as failure:
+            basis = Basis(now, (), incident.digest, self._policy.digest)
+            need = f"mend the engine: decide failed three times ({failure.cause})"[:500]
+            return HandOff((need,), ("a fault of the engine itself",), basis)
+        return decision
+
+    async def _perform(self, act: Act, stop: Callable[[], bool]) -> Outcome:
+        if act.request.step is Step.LEASE:
+            terms = LeaseTerms.of(self._policy, self._incident.opened)
+            return await performing.perform(act, [terms], stop)
+        return await performing.perform(act, [], stop)
+
+    def _show(self, incident: Incident, decision: Decision) -> None:
+        """The card is free; search attributes cost an event and change with the stage only."""
+        self._decision = decision
+        workflow.set_current_details(card_of(incident, decision))
+        stage, due = _stage_of(decision)
+        fault = next((each.fault.name.value for each in incident.standing), "")
+        if not stage or (stage, fault) == self._shown:
+            return
+        self._shown = (stage, fault)
+        if stage not in self._steps:
+            self._steps.append(stage)
+        workflow.upsert_search_attributes(
+            [
+                keys.STEP.value_set(stage),
+                keys.STEPS.value_set(self._steps),
+                keys.FAULT.value_set(fault) if fault else keys.FAULT.value_unset(),
+                keys.DUE_AT.value_set(due) if due else keys.DUE_AT.value_unset(),
+            ]
+        )
+
+    def _must_move(self) -> bool:
+        return workflow.info().is_continue_as_new_suggested()
+
+
+ANSWER = cast("type", Decision)
+"""A union is a type to the converter, though not to the SDK's signature."""
+
+SILENT = (Step.RECALL, Step.GIVE_BACK)
+"""Steps that serve others and are no stage to look for in a list."""
+
+
+def _stage_of(decision: Decision) -> tuple[str, datetime | None]:
+    """The word for the list of incidents, and when it is due; empty for what has no word."""
+    match decision:
+        case Act(request):
+            return ("" if request.step in SILENT else request.step.value), request.deadline
+        case Wait(stage, until):
+            return stage.value, until
+        case Ask(until=until):
+            return "ask", until
+        case HandOff():
+            return Step.HAND_OFF.value, None
+        case _:
+            return Step.CLOSE.value, None

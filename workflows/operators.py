@@ -1,0 +1,41 @@
+"""Which order of a person an incident takes in its present state. The answer to no says why."""
+
+from fleet.incident import Incident
+from fleet.order import Verb
+from fleet.outcome import OutcomeKind
+from fleet.step import Step
+
+MOST_CHARACTERS = 500
+
+
+def refusal(verb: Verb, actor: str, reason: str, incident: Incident) -> str | None:
+    """Why the order is refused, or None."""
+    if not actor.strip() or not reason.strip():
+        return "say who you are (actor) and why (reason)"
+    if len(actor) > MOST_CHARACTERS or len(reason) > MOST_CHARACTERS:
+        return f"actor and reason have at most {MOST_CHARACTERS} characters each"
+    if verb is Verb.PAUSE and _paused(incident):
+        return "it is paused already"
+    if verb is Verb.RESUME and not _waits_for_resume(incident):
+        return "there is nothing to resume: it is neither paused nor handed off, and held"
+    if verb is Verb.RELEASE and _in_service(incident):
+        return "the node is in service already (probation)"
+    if verb is Verb.CANCEL and any(each.verb is Verb.CANCEL for each in incident.orders):
+        return "it is cancelled already"
+    return None
+
+
+def _paused(incident: Incident) -> bool:
+    said = [each.verb for each in incident.orders if each.verb in (Verb.PAUSE, Verb.RESUME)]
+    return bool(said) and said[-1] is Verb.PAUSE
+
+
+def _waits_for_resume(incident: Incident) -> bool:
+    resumed = [each.at for each in incident.orders if each.verb is Verb.RESUME]
+    handed, removed = incident.handed_off, incident.hold_removed
+    open_since = [each.at for each in (handed, removed) if each]
+    return _paused(incident) or any(not resumed or at > resumed[-1] for at in open_since)
+
+
+def _in_service(incident: Incident) -> bool:
+    return incident.last(Step.RELEASE, OutcomeKind.SUCCEEDED) is not None and not incident.held

@@ -1,0 +1,74 @@
+"""A step as a Temporal activity: its time-outs, how it is stopped, and what its failure means."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
+
+from workflows.timing import QUEUE_WAIT, SLACK, TIMING
+
+with workflow.unsafe.imports_passed_through():
+    from fleet.decision import Act
+    from fleet.names import BUDGET_SUFFIX
+    from fleet.outcome import Outcome, OutcomeKind
+    from fleet.reason import EXHAUSTED, INTERRUPTED
+    from fleet.step import REPAIRS, Step
+
+SUMMARY_LIMIT = 200
+"""Bytes that the server takes."""
+
+
+async def perform(act: Act, more: Sequence[Any], stop: Callable[[], bool]) -> Outcome:
+    """Run the activity of a step to its outcome; `more` are arguments besides the request.
+
+    When `stop()` turns true the activity is cancelled and its word awaited: what it did is known
+    to it alone.
+    """
+    request, timing = act.request, TIMING[act.request.step]
+    whole = max(request.deadline - workflow.now(), SLACK) + SLACK
+    running = workflow.start_activity(
+        request.step.value,
+        args=[request, *more],
+        result_type=Outcome,
+        task_queue=_queue_of(request.step),
+        start_to_close_timeout=min(whole, timing.at_most),
+        schedule_to_close_timeout=whole + QUEUE_WAIT,
+        heartbeat_timeout=timing.heartbeat,
+        retry_policy=timing.retry,
+        cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        summary=summary_of(act),
+    )
+    await workflow.wait_condition(lambda: running.done() or stop())
+    if not running.done():
+        running.cancel()
+    try:
+        outcome: Outcome = await running
+    except ActivityError as failure:
+        return outcome_of(request.step, failure)
+    return outcome
+
+
+def _queue_of(step: Step) -> str:
+    """Asks of the budget have a queue of their own, served by few processes."""
+    queue = workflow.info().task_queue
+    return f"{queue}{BUDGET_SUFFIX}" if step in (Step.LEASE, Step.GIVE_BACK) else queue
+
+
+def summary_of(act: Act) -> str:
+    """What the timeline shows of a step."""
+    text = f"{act.request.step} {act.request.node.name}: {'; '.join(act.reasons)}"
+    return text.encode()[:SUMMARY_LIMIT].decode(errors="ignore")
+
+
+def outcome_of(step: Step, failure: ActivityError) -> Outcome:
+    """What a failed activity means. A repair that did not say how it ended may have happened."""
+    cause = failure.cause
+    if isinstance(cause, CancelledError) and step not in REPAIRS:
+        return Outcome(OutcomeKind.CANCELLED, INTERRUPTED)
+    detail = f"{step} did not come to an end: {cause or failure}"
+    if step in REPAIRS:
+        return Outcome(OutcomeKind.AMBIGUOUS, EXHAUSTED, detail)
+    if isinstance(cause, ApplicationError) and cause.non_retryable:
+        return Outcome(OutcomeKind.PERMANENT, cause.type or "", detail)
+    return Outcome(OutcomeKind.TRANSIENT, EXHAUSTED, detail)

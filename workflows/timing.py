@@ -1,0 +1,80 @@
+"""Time-outs, heartbeats and retries of everything that a workflow asks for, with their reasons.
+
+How long a step may take on the whole is its request's deadline, which is policy. Here is how soon
+a worker that died is noticed, and how often a try is repeated before the ladder hears of it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from temporalio.common import RetryPolicy
+
+from fleet.step import Step
+
+SLACK = timedelta(minutes=2)
+"""Beyond its deadline a step may still say how it ended."""
+
+NOT_RETRYABLE = ("Refused", "NotFound", "AssertionError", "TypeError", "ValueError", "KeyError")
+"""No's of the world, and our own mistakes: the same call gives the same answer."""
+
+QUEUE_WAIT = timedelta(hours=1)
+"""For a worker to take a step up; then the ladder hears that nobody did."""
+
+HEARTBEATS_EVERY = timedelta(seconds=5)
+"""How often at most a beat goes to the server, and so how soon a cancel arrives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """`at_most` bounds one try; the deadline of the request bounds them all."""
+
+    retry: RetryPolicy
+    heartbeat: timedelta | None = None
+    at_most: timedelta = timedelta.max
+
+
+def _retry(tries: int, first: timedelta = timedelta(seconds=1)) -> RetryPolicy:
+    return RetryPolicy(
+        initial_interval=first,
+        backoff_coefficient=2.0,
+        maximum_interval=timedelta(seconds=30),
+        maximum_attempts=tries,
+        non_retryable_error_types=NOT_RETRYABLE,
+    )
+
+
+_HEARTBEAT = timedelta(seconds=20)
+"""Activities beat every ten seconds: two missed, and another worker goes on."""
+_ASK = timedelta(seconds=45)
+"""For what asks Temporal and does not beat: some dozens of runs to read, or one update."""
+
+_CALL = Timing(_retry(10), _HEARTBEAT)
+"""One or two calls to the API server: ten tries outlive its restart."""
+_LONG = Timing(_retry(20, timedelta(seconds=2)), _HEARTBEAT)
+"""Minutes to hours, resumed from what the cluster says; each try may be cut by a worker's end."""
+_HARM = Timing(_retry(8, timedelta(seconds=2)), _HEARTBEAT)
+"""Repeating is safe since each try looks first; a few are enough to outlive a deployment."""
+
+TIMING: Mapping[Step, Timing] = {
+    Step.HOLD: _CALL,
+    Step.RECALL: Timing(_retry(5), at_most=_ASK),
+    Step.LEASE: Timing(_retry(5), at_most=_ASK),
+    Step.GIVE_BACK: Timing(_retry(5), at_most=_ASK),
+    Step.DRAIN: _LONG,
+    Step.RESET_GPU: _HARM,
+    Step.REBOOT: _HARM,
+    Step.VERIFY: _LONG,
+    Step.RELEASE: _CALL,
+    Step.CLOSE: _CALL,
+}
+
+DECIDE_TIMEOUT = timedelta(seconds=10)
+"""It takes less than a millisecond; a starved machine is given time."""
+DECIDE_RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=100), maximum_attempts=3)
+"""Three failures are a fault of the engine, and a hand-off."""
+
+BUDGET_CALL = timedelta(seconds=60)
+"""For the budget's own activities: some hundreds of signals or look-ups."""
+BUDGET_RETRY = _retry(3)
+"""What fails three times is done at the next look."""
