@@ -167,10 +167,11 @@ class RealControlPlane:
         ]
 
     def _spawn(self, name: str, flags: list[str]) -> None:
+        """In our own process group: what ends a test run as a whole ends these with it."""
         with (self.directory / f"{name}.log").open("wb") as log:
             command = [str(PROGRAMS[name].path), *flags]
             self._processes.append(
-                subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)  # noqa: S603
+                subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603
             )
 
     def _client(self) -> aiohttp.ClientSession:
