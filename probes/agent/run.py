@@ -16,16 +16,14 @@ from datetime import UTC, datetime
 
 from probes.agent.conditions import digest
 from probes.agent.core import Core
+from probes.agent.log_reader import Came, LogReader
 from probes.agent.memory import load, save, sweep
 from probes.agent.publish import Publisher
 from probes.agent.senses import Sensed, Senses, SensesThread
-from probes.kmsg import Source, open_source
 from probes.log import say
 from probes.machine import Machine
 from probes.records import read_records
 
-BATCH = 256
-"""Records a batch; about 5 ms of work."""
 QUEUE_LIMIT = 8
 """Batches that wait between reader and loop."""
 TICK = 1.0
@@ -38,77 +36,11 @@ CHECK_PERIOD, NAME_PERIOD = 60.0, 600.0
 """Seconds between two rounds of checks while they are needed, and between two looks for names."""
 SAVE_PERIOD = 5.0
 """Seconds between two saves of what moves nothing (position, counts within a power of ten)."""
-REOPEN_LIMIT = 10.0
 ACCEPT_USER_SPACE = "GPUMEND_TEST_ACCEPT_USER_KMSG"
 """Test switch: take records that user space wrote for evidence. Never on a real node."""
 
 
-@dataclass(frozen=True, slots=True)
-class Came:
-    """From the reader: records of opening number `opening`, none at its end, or a problem."""
-
-    opening: int
-    raw: tuple[bytes, ...] = ()
-    problem: str = ""
-
-
 Item = Came | Sensed
-
-
-@dataclass(slots=True)
-class LogReader:
-    """Reads the log in a thread. `beat` is when it last showed life (monotonic seconds)."""
-
-    machine: Machine
-    inbox: "queue.Queue[Item]"
-    stop: threading.Event
-    beat: float = field(default_factory=time.monotonic)
-    opening: int = 0
-    _again: threading.Event = field(default_factory=threading.Event)
-
-    def reopen(self) -> int:
-        """Read the log from its start; returns the number of the opening that will do so."""
-        wanted = self.opening + 1
-        self._again.set()
-        return wanted
-
-    def run(self) -> None:
-        """Until stopped; a log that cannot be read is tried again, ever more slowly."""
-        pause = 0.1
-        while not self.stop.is_set():
-            self._again.clear()
-            self.opening += 1
-            try:
-                source = open_source(self.machine.kmsg)
-                with contextlib.closing(source):
-                    self._read(source)
-                pause = 0.1
-            except OSError as problem:
-                self._put(Came(self.opening, problem=f"{self.machine.kmsg}: {problem.strerror}"))
-                self.stop.wait(pause)
-                pause = min(2 * pause, REOPEN_LIMIT / 2)
-
-    def _read(self, source: Source) -> None:
-        at_end = False
-        while not (self.stop.is_set() or self._again.is_set()):
-            self.beat = time.monotonic()
-            raw = source.take(BATCH)
-            for start in range(0, len(raw), BATCH):
-                self._put(Came(self.opening, tuple(raw[start : start + BATCH])))
-            if raw:
-                at_end = False
-                continue
-            if not at_end:
-                at_end = True
-                self._put(Came(self.opening))
-            source.wait(0.5)
-
-    def _put(self, item: Item) -> None:
-        while not self.stop.is_set():
-            self.beat = time.monotonic()
-            with contextlib.suppress(queue.Full):
-                self.inbox.put(item, timeout=0.5)
-                return
 
 
 @dataclass(slots=True)
@@ -136,7 +68,7 @@ class Agent:
 
     def __post_init__(self) -> None:
         self._inbox = queue.Queue(QUEUE_LIMIT)
-        self._reader = LogReader(self.machine, self._inbox, self.stop)
+        self._reader = LogReader(self.machine, self._offer, self.stop)
 
     def run(self) -> None:
         """Until `stop` is set. Children that hang are not waited for.
@@ -172,9 +104,17 @@ class Agent:
             if sensed:
                 self._handle(sensed)
 
+    def _offer(self, item: Item) -> bool:
+        """Put it into the queue; False if there was no room for a while."""
+        try:
+            self._inbox.put(item, timeout=0.5)
+        except queue.Full:
+            return False
+        return True
+
     def _sensed(self, sensed: Sensed) -> None:
-        with contextlib.suppress(queue.Full):
-            self._inbox.put(sensed, timeout=SILENT_AFTER)
+        """A look that finds no room is asked for again."""
+        self._offer(sensed)
 
     def _handle(self, item: Item) -> None:
         if isinstance(item, Sensed):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.agent import run
+from probes.agent import log_reader, run
 from probes.agent.api import ApiServer
 from probes.agent.publish import Publisher
 from probes.agent.run import Agent, start
@@ -96,7 +96,7 @@ def test_a_reader_that_died_is_noticed_and_started_again(fake, stand, running, m
         return Bomb(path)
 
     Bomb.armed = True
-    monkeypatch.setattr(run, "open_source", bomb)
+    monkeypatch.setattr(log_reader, "open_source", bomb)
     running()
     stand.wait_until(lambda: stand.status("Probes") == SILENT)
     Bomb.armed = False
