@@ -1,7 +1,7 @@
 """The arithmetic of the disruption budget: who holds a lease, who waits, who may go next.
 
 Every scope must agree. Asking twice is asking once: leases and asks are keyed by incident. What
-is granted is never above a scope's maximum as its last ask stated it. Nothing here knows nodes.
+is granted is never above a scope's maximum as the ask that gets it states it.
 """
 
 from collections import Counter
@@ -84,27 +84,19 @@ def give(ledger: Ledger, incidents: Collection[str], now: datetime) -> Ledger:
 def grant(ledger: Ledger, now: datetime) -> Ledger:
     """Serve who waits, the oldest first; one that a full scope keeps waiting holds up nobody else.
 
-    Maxima shrink with the fleet: a scope's is the smallest that any of its present asks states.
+    Each is bound by the maxima that it states itself: policies and fleets change while others wait.
     """
     if ledger.freeze:
         return ledger
-    used, maximum = ledger.used, _maxima(ledger)
+    used = ledger.used
     leases, waiting = list(ledger.leases), []
     for each in ledger.waiting:
-        if all(used[claim.scope] < maximum[claim.scope] for claim in each.claims):
+        if all(used[claim.scope] < claim.maximum for claim in each.claims):
             used.update(claim.scope for claim in each.claims)
             leases.append(Lease(each, now, now))
         else:
             waiting.append(each)
     return replace(ledger, leases=tuple(leases), waiting=tuple(waiting))
-
-
-def _maxima(ledger: Ledger) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for each in ledger.waiting:
-        for claim in each.claims:
-            found[claim.scope] = min(claim.maximum, found.get(claim.scope, claim.maximum))
-    return found
 
 
 def freeze(ledger: Ledger, actor: str, reason: str, now: datetime) -> Ledger:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import cast
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ApplicationError, FailureError
 
 from workflows import drive, operators, performing
 from workflows.card import card_of, headline
@@ -206,9 +206,9 @@ class NodeRemediation:
                 retry_policy=DECIDE_RETRY,
                 summary="what comes next",
             )
-        except ActivityError as failure:
+        except FailureError as failure:  # a local activity fails with its own error, unwrapped
             basis = Basis(now, (), incident.digest, self._policy.digest)
-            need = f"mend the engine: decide failed three times ({failure.cause})"[:500]
+            need = f"mend the engine: decide failed three times ({failure})"[:500]
             return HandOff((need,), ("a fault of the engine itself",), basis)
         return decision
 

@@ -31,7 +31,7 @@ def test_every_guard_has_exactly_one_meaning():
 
 
 @pytest.mark.parametrize("step", sorted(ASKED - set(SERVING)))
-@pytest.mark.parametrize("kind", set(OutcomeKind) - {OutcomeKind.SUPERSEDED})
+@pytest.mark.parametrize("kind", sorted(set(OutcomeKind) - {OutcomeKind.SUPERSEDED}))
 def test_every_end_of_a_step_has_a_row(step, kind):
     """Superseded has none: the node is gone, or is another object and is held again first."""
     assert (step, read_outcome(step, Outcome(kind))) in LADDER

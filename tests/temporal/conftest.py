@@ -38,6 +38,7 @@ async def server(temporal_binary: str) -> AsyncIterator[WorkflowEnvironment]:
         data_converter=pydantic_data_converter,
         search_attributes=KEYS,
         runtime=quiet,
+        identity="tests",
     )
     try:
         yield environment

@@ -1,11 +1,14 @@
 """An incident on a real server: start it, watch it, read its history."""
 
 import asyncio
+import json
+import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
@@ -22,6 +25,7 @@ from tests.temporal.fakes import FakeActivities, Truth, teller
 from workflows.node_remediation import NodeRemediation
 from workflows.sandbox import RUNNER
 
+REPLAY = Path(__file__).parents[1] / "replay"
 LONGEST = 40.0
 """Seconds that an incident may take here before a test says that it is stuck."""
 
@@ -75,6 +79,16 @@ class Running:
         return answer
 
 
+async def record(handle: WorkflowHandle[Any, Any]) -> None:
+    """With GPUMEND_RECORD=1, keep the history of this test for the replay tests."""
+    if not os.environ.get("GPUMEND_RECORD"):
+        return
+    name = os.environ["PYTEST_CURRENT_TEST"].split("::")[1].split(" ")[0]
+    history = await handle.fetch_history()
+    REPLAY.mkdir(exist_ok=True)
+    (REPLAY / f"{name}.json").write_text(json.dumps(history.to_json_dict(), indent=0) + "\n")
+
+
 def opened_now() -> Opening:
     opening = an_opening()
     return replace(opening, mark=replace(opening.mark, opened=datetime.now(UTC)))
@@ -108,3 +122,4 @@ async def running(
         )
         truth.tell = teller(handle)
         yield Running(handle, truth, client)
+        await record(handle)

@@ -125,7 +125,6 @@ async def test_the_card_says_why_a_node_is_held_and_what_is_needed(server):
         await run.result()
 
 
-@pytest.mark.skip(reason="under repair")
 async def test_an_engine_that_cannot_decide_hands_off(server, monkeypatch):
     def broken(*_: object) -> None:
         raise RuntimeError("a fault of ours")

@@ -1,0 +1,111 @@
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import pytest
+from temporalio import activity
+from temporalio.client import Client, WorkflowHandle, WorkflowUpdateFailedError
+from temporalio.worker import Worker
+
+from activities.adapters.temporal_budget import TemporalBudget
+from activities.coalescer import Coalescer
+from fleet import names
+from policies.budget import Ask, Claim, Ledger
+from tests.temporal.running import LONGEST, record
+from workflows.disruption_budget import DisruptionBudget
+from workflows.sandbox import RUNNER
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+class Lender:
+    """The budget's own activities, with a record of who was told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.over: set[str] = set()
+        self.news = asyncio.Event()
+
+    @activity.defn(name="grant")
+    async def grant(self, incidents: list[str]) -> list[str]:
+        self.told += incidents
+        self.news.set()
+        return [each for each in incidents if each in self.over]
+
+    @activity.defn(name="look-at-leases")
+    async def look(self, leases: dict[str, str]) -> list[str]:
+        return [each for each in leases if each in self.over]
+
+
+def ask(incident: str, most: int = 1, scope: str = "cluster/c") -> Ask:
+    return Ask(incident, incident, (Claim(scope, most),), datetime.now(UTC))
+
+
+@asynccontextmanager
+async def lending(client: Client) -> AsyncIterator[tuple[Coalescer, Lender, str]]:
+    cluster, lender = f"c-{uuid.uuid4()}", Lender()
+    worker = Worker(
+        client,
+        task_queue=names.BUDGET_TASK_QUEUE,
+        workflows=[DisruptionBudget],
+        activities=[lender.grant, lender.look],
+        workflow_runner=RUNNER,
+    )
+    async with worker, asyncio.timeout(LONGEST):
+        yield Coalescer(TemporalBudget(client, cluster).exchange), lender, cluster
+        await record(client.get_workflow_handle(names.budget_workflow_id(cluster)))
+
+
+def handle(client: Client, cluster: str) -> WorkflowHandle[DisruptionBudget, None]:
+    return client.get_workflow_handle_for(DisruptionBudget.run, names.budget_workflow_id(cluster))
+
+
+async def test_the_first_ask_starts_the_budget_and_a_lease_given_back_goes_to_who_waits(server):
+    async with lending(server.client) as (budget, lender, _):
+        assert await budget.ask(ask("a")) == ""
+        assert await budget.ask(ask("b")) == "cluster/c lends 1 at once"
+        await budget.give("a")
+        await lender.news.wait()
+        assert lender.told == ["b"]
+        assert await budget.ask(ask("b")) == ""
+
+
+async def test_hundreds_of_asks_are_few_updates_and_never_more_than_the_maximum(server):
+    async with lending(server.client) as (budget, _, cluster):
+        answers = await asyncio.gather(*(budget.ask(ask(f"n{n}", 10)) for n in range(600)))
+        ledger = await handle(server.client, cluster).query(DisruptionBudget.ledger)
+        history = await handle(server.client, cluster).fetch_history()
+    assert answers.count("") == 10
+    assert len(ledger.leases) == 10
+    assert len(ledger.waiting) == 590
+    assert len(history.events) < 60
+
+
+async def test_a_frozen_budget_grants_nothing_and_says_who_froze_it(server):
+    async with lending(server.client) as (budget, lender, cluster):
+        await budget.ask(ask("a"))
+        budget_run = handle(server.client, cluster)
+        with pytest.raises(WorkflowUpdateFailedError):
+            await budget_run.execute_update("freeze", args=["", "why"])
+        await budget_run.execute_update("freeze", args=["ada", "storm"])
+        await budget.give("a")
+        assert await budget.ask(ask("b")) == "frozen by ada: storm"
+        await budget_run.execute_update("thaw", args=["ada", "over"])
+        await lender.news.wait()
+        assert lender.told == ["b"]
+
+
+async def test_a_ledger_is_carried_to_the_next_run(server):
+    ledger = Ledger(waiting=(ask("w", 0, "rack/r"),))
+    async with lending(server.client) as (budget, _, cluster):
+        await server.client.start_workflow(
+            names.BUDGET_WORKFLOW,
+            args=[ledger],
+            id=names.budget_workflow_id(cluster),
+            task_queue=names.BUDGET_TASK_QUEUE,
+        )
+        assert await budget.ask(ask("a")) == ""
+        found = await handle(server.client, cluster).query(DisruptionBudget.ledger)
+        assert [each.incident for each in found.waiting] == ["w"]

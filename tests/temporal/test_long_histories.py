@@ -1,0 +1,75 @@
+"""On a server that asks for a new run every thirty events: nothing is lost in going on."""
+
+import gc
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+import pytest_asyncio
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.testing import WorkflowEnvironment
+
+from activities.search_attributes import KEYS
+from fleet import names
+from fleet.incident import End
+from fleet.step import Step
+from policies.budget import Ask, Claim
+from tests.incidents.virtual import a_fault
+from tests.temporal.conftest import TIMERS
+from tests.temporal.fakes import Truth
+from tests.temporal.running import running
+from tests.temporal.test_disruption_budget import lending
+from workflows.disruption_budget import DisruptionBudget
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+SOON = ("--dynamic-config-value", "limit.historyCount.suggestContinueAsNew=30")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def impatient(temporal_binary: str) -> AsyncIterator[WorkflowEnvironment]:
+    environment = await WorkflowEnvironment.start_local(
+        dev_server_existing_path=temporal_binary,
+        dev_server_extra_args=[*TIMERS, *SOON],
+        dev_server_log_level="error",
+        data_converter=pydantic_data_converter,
+        search_attributes=KEYS,
+    )
+    try:
+        yield environment
+    finally:
+        await environment.shutdown()
+        del environment
+        gc.collect()
+
+
+async def test_an_incident_goes_on_over_several_runs(impatient):
+    truth = Truth((a_fault("gpu:3", "uncontained-memory"),), heals=(Step.REBOOT,))
+    async with running(impatient.client, truth) as run:
+        first = run.handle.first_execution_run_id
+        closing = await run.result()
+        described = await impatient.client.get_workflow_handle(run.handle.id).describe()
+    assert described.run_id != first
+    assert closing.end is End.REPAIRED
+    assert [each.step for each in closing.repairs] == [Step.RESET_GPU, Step.REBOOT]
+    assert truth.steps().count("reboot") == 1
+    assert len({each.operation for each in truth.performed}) == len(truth.performed)
+
+
+async def test_a_budget_keeps_its_ledger_over_several_runs(impatient):
+    def ask(number: int) -> Ask:
+        claims = (Claim("cluster/c", 5),)
+        return Ask(f"n{number:02}", "n", claims, datetime.now(UTC))
+
+    async with lending(impatient.client) as (budget, _, cluster):
+        answers = [await budget.ask(ask(number)) for number in range(30)]
+        handle = impatient.client.get_workflow_handle_for(
+            DisruptionBudget.run, names.budget_workflow_id(cluster)
+        )
+        for number in range(5):
+            await budget.give(f"n{number:02}")
+        ledger = await handle.query(DisruptionBudget.ledger)
+        described = await handle.describe()
+    assert answers.count("") == 5
+    assert [each.ask.incident for each in ledger.leases] == [f"n{n:02}" for n in range(5, 10)]
+    assert len(ledger.waiting) == 20
+    assert described.raw_description.workflow_execution_info.first_run_id != described.run_id
