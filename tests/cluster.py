@@ -265,10 +265,11 @@ class Cluster:
         if meta["name"] in self.stuck:
             return
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+        operation = meta.get("labels", {}).get("gpumend.io/operation")
         if meta.get("deletionTimestamp"):
             mine = {"uid": meta["uid"]}
             await self.raw.delete(path, {"gracePeriodSeconds": 0, "preconditions": mine})
-        elif "gpumend.io/operation" in meta["labels"] and self.on_step and meta["uid"] not in seen:
+        elif operation and self.on_step and meta["uid"] not in seen:
             seen.add(meta["uid"])
             await self.set_status(pod, running())
             message = self.on_step(pod)
