@@ -86,7 +86,15 @@ async def record(handle: WorkflowHandle[Any, Any]) -> None:
     name = os.environ["PYTEST_CURRENT_TEST"].split("::")[1].split(" ")[0]
     history = await handle.fetch_history()
     REPLAY.mkdir(exist_ok=True)
-    (REPLAY / f"{name}.json").write_text(json.dumps(history.to_json_dict(), indent=0) + "\n")
+    events = without_traces(history.to_json_dict())
+    (REPLAY / f"{name}.json").write_text(json.dumps(events, indent=0) + "\n")
+
+
+def without_traces(value: Any) -> Any:
+    """Stack traces name places of one machine, and no replay needs them."""
+    if isinstance(value, dict):
+        return {key: without_traces(each) for key, each in value.items() if key != "stackTrace"}
+    return [without_traces(each) for each in value] if isinstance(value, list) else value
 
 
 def opened_now() -> Opening:
