@@ -8,6 +8,7 @@ adds. An empty plan is a hand-off that says why.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from weakref import WeakKeyDictionary
 
 from fleet.fault import Advice, Fault, FaultName
 from fleet.incident import Attempt
@@ -48,11 +49,18 @@ class Plan:
 
 
 def plan_of(scene: Scene) -> Plan | None:
-    """The plan for what stands; None where nothing does."""
+    """The plan for what stands; None where nothing does. Made once a scene."""
     if not scene.standing:
         return None
-    plans = [_plan_for(scene, each) for each in scene.standing]
-    return max(plans, key=_severity)
+    made = _PLANS.get(scene)
+    if made is None:
+        made = max((_plan_for(scene, each) for each in scene.standing), key=_severity)
+        _PLANS[scene] = made
+    return made
+
+
+_PLANS: WeakKeyDictionary[Scene, Plan] = WeakKeyDictionary()
+"""Several guards ask for the plan of one decision; it goes with its scene."""
 
 
 def _severity(plan: Plan) -> tuple[int, int, int, str]:
