@@ -1,8 +1,8 @@
-"""Composition root: settings, adapters, registration, roles, graceful stop. Nothing imports it.
+"""Composition root: adapters meet ports, roles, registration, graceful stop. Nothing imports it.
 
-`python -m worker --role incidents|watcher|all`. `incidents` works on incidents and the budget,
-`watcher` finds sick nodes and admits them. It waits for a Temporal or an API server that is away,
-refuses to start where something must be mended first, and stops gracefully on SIGTERM.
+`python -m worker --role incidents|watcher|all`. `watcher` finds sick nodes and holds them, and
+needs Kubernetes alone for that; `incidents` works on incidents and the budget. What is away is
+waited for; what must be mended first is refused, with the way to mend it.
 """
 
 import argparse
@@ -13,26 +13,23 @@ import os
 import signal
 import socket
 import sys
-import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from importlib.metadata import version
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any
 
 from temporalio.client import Client
 from temporalio.worker import Worker
 
 from activities import decide
 from activities.adapters import kubernetes as kubernetes_adapter
-from activities.adapters import temporal_connection
 from activities.adapters.kubernetes_access import NotConfigured
+from activities.adapters.reaching import WAIT_LIMIT, reach
 from activities.adapters.temporal import TemporalIncidents
 from activities.adapters.temporal_budget import TemporalBudget
 from activities.adapters.temporal_checks import NotReady, check_retention, check_search_attributes
+from activities.adapters.temporal_connection import Connection
 from activities.adapters.temporal_memory import TemporalMemory
+from activities.clock import utc_now
 from activities.close import CloseActivities
 from activities.coalescer import Coalescer
 from activities.drain import DrainActivities
@@ -45,7 +42,8 @@ from activities.release import ReleaseActivities
 from activities.reset_gpu import ResetGpuActivities
 from activities.scope_claims import ScopeClaims
 from activities.verify import VerifyActivities
-from console import exits
+from console import exits, worker_settings
+from console.worker_settings import Settings
 from fleet import names
 from fleet.errors import Refused, Transient
 from fleet.ports import Kubernetes
@@ -53,79 +51,23 @@ from intake.rules import PolicyRules
 from intake.settings import Settings as Limits
 from intake.settings import read_settings
 from intake.watcher import Watcher
-from policies.document import PolicyErrors, default_policy, load
+from policies.document import PolicyErrors
 from policies.schema import Policy
 from workflows.disruption_budget import DisruptionBudget
 from workflows.node_remediation import NodeRemediation
 from workflows.sandbox import RUNNER
 from workflows.timing import HEARTBEATS_EVERY
 
-T = TypeVar("T")
 Connect = Callable[[], AbstractAsyncContextManager[Kubernetes]]
 _log = logging.getLogger("gpumend.worker")
-
-FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 10.0
-"""Seconds between tries to reach something that is away."""
-WAIT_LIMIT = timedelta(hours=1)
-"""After this the process ends with exit status 3, for its supervisor to tell people."""
-GRACE = timedelta(seconds=20)
-"""For running activities to end on SIGTERM; less than the thirty seconds a Pod is given."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What the process is told by flags, each with its variable `GPUMEND_*`."""
-
-    role: str
-    cluster: str
-    image: str
-    policy: Path | None
-    grace: timedelta
-
-
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """The two things outside that everything here needs."""
-
-    temporal: Client
-    kubernetes: Kubernetes
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the flags."""
-    parser.add_argument(
-        "--role", choices=("incidents", "watcher", "all"), default=_env("ROLE", "all")
-    )
-    parser.add_argument("--cluster", default=_env("CLUSTER", "default"), help="name of the cluster")
-    parser.add_argument(
-        "--policy", type=Path, default=_env("POLICY"), help="policy file of the watcher"
-    )
-    parser.add_argument(
-        "--image",
-        default=_env("IMAGE", f"gpumend:{version('gpumend')}"),
-        help="image of the Pods that run steps on nodes",
-    )
-    parser.add_argument(
-        "--grace",
-        type=float,
-        default=float(_env("GRACE", str(GRACE.total_seconds())) or 0),
-        help="seconds for running steps to end on SIGTERM",
-    )
 
 
 def run(arguments: argparse.Namespace, connect: Connect = kubernetes_adapter.connect) -> int:
     """Run until told to stop; return the exit status. `connect` opens the port to Kubernetes."""
     _log_to_stderr()
-    settings = Settings(
-        role=arguments.role,
-        cluster=arguments.cluster,
-        image=arguments.image,
-        policy=arguments.policy,
-        grace=timedelta(seconds=max(1.0, arguments.grace)),
-    )
+    settings = worker_settings.settings_of(arguments)
     try:
-        policy = _read_policy(settings)
+        policy = worker_settings.read_policy(settings)
         limits = read_settings(os.environ)
     except (PolicyErrors, OSError, ValueError) as problem:
         _log.error("what=refused why=%r", str(problem))
@@ -149,99 +91,96 @@ async def _main(settings: Settings, policy: Policy, limits: Limits, connect: Con
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     async with connect() as kubernetes:
-        await _serve(settings, policy, limits, kubernetes, stop)
+        temporal = Connection(lambda client: _check(settings, policy, client))
+        incidents = TemporalIncidents(lambda: temporal.client, lambda: policy)
+        parts = [_stopped(stop), _work(settings, temporal, kubernetes, incidents)]
+        if settings.watches:
+            rules = PolicyRules(policy)
+            identity = f"{socket.gethostname()}-{os.getpid()}"
+            watcher = Watcher(
+                kubernetes,
+                incidents,
+                rules,
+                cluster=settings.cluster,
+                identity=identity,
+                settings=limits,
+            )
+            parts.append(_watch(watcher, kubernetes))
+        await _side_by_side(parts)
     gc.collect()  # a client that outlives its loop may abort the process at exit
     return exits.OK
 
 
-async def _serve(
-    settings: Settings, policy: Policy, limits: Limits, kubernetes: Kubernetes, stop: asyncio.Event
-) -> None:
-    """Reach what is needed, check it, and work; leaves no client behind."""
-    temporal = await _reach("temporal", temporal_connection.connect, stop)
-    if temporal is None:
-        return
-    reached = Reached(temporal, kubernetes)
-    await _reach("temporal", lambda: _check(settings, policy, reached.temporal), stop)
-    await _reach("kubernetes", lambda: kubernetes.get("/version"), stop)
-    if not stop.is_set():
-        await _work(settings, policy, limits, reached, stop)
-
-
-async def _check(settings: Settings, policy: Policy, client: Client) -> None:
-    await check_search_attributes(client)
-    if settings.role != "incidents":
-        await check_retention(client, policy)
-
-
-async def _reach(what: str, call: Callable[[], Awaitable[T]], stop: asyncio.Event) -> T | None:
-    """Call until it answers, with pauses that grow to a limit; None when told to stop meanwhile.
-
-    Raises `Transient` after WAIT_LIMIT.
-    """
-    pause, until = FIRST_PAUSE, time.monotonic() + WAIT_LIMIT.total_seconds()
-    while not stop.is_set():
-        try:
-            return await call()
-        except Transient as problem:
-            if time.monotonic() >= until:
-                raise
-            _log.warning("what=waiting for=%s pause=%.1fs why=%r", what, pause, str(problem))
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), pause)
-        pause = min(LONGEST_PAUSE, pause * 2)
-    return None
-
-
-async def _work(
-    settings: Settings, policy: Policy, limits: Limits, reached: Reached, stop: asyncio.Event
-) -> None:
-    """Run the role's parts side by side; one that ends by itself ends the process."""
-    incidents = TemporalIncidents(reached.temporal, lambda: policy)
-    tasks: list[asyncio.Task[Any]] = [asyncio.create_task(stop.wait(), name="stop")]
-    async with AsyncExitStack() as stack:
-        if settings.role in ("incidents", "all"):
-            for each in _workers(settings, reached, incidents):
-                await stack.enter_async_context(each)
-        if settings.role in ("watcher", "all"):
-            watcher = Watcher(
-                reached.kubernetes,
-                incidents,
-                PolicyRules(policy),
-                cluster=settings.cluster,
-                identity=f"{socket.gethostname()}-{os.getpid()}",
-                settings=limits,
-            )
-            tasks.append(asyncio.create_task(watcher.run(), name="watcher"))
-        _log.info("what=ready role=%s cluster=%s", settings.role, settings.cluster)
-        done, running = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        _log.info("what=stopping grace=%s", settings.grace)
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+async def _side_by_side(parts: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Run the parts until the first one ends; its end, or its error, ends the process."""
+    tasks = [asyncio.create_task(each) for each in parts]
+    done, running = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
     for task in done:
         task.result()
 
 
+async def _stopped(stop: asyncio.Event) -> None:
+    await stop.wait()
+    _log.info("what=stopping")
+
+
+async def _check(settings: Settings, policy: Policy, client: Client) -> None:
+    await check_search_attributes(client)
+    if settings.watches:
+        await check_retention(client, policy)
+
+
+async def _watch(watcher: Watcher, kubernetes: Kubernetes) -> None:
+    """Watch as soon as Kubernetes answers, wherever Temporal is: sick nodes are held meanwhile."""
+    await reach("kubernetes", lambda: kubernetes.get("/version"))
+    _log.info("what=ready part=watcher")
+    await watcher.run()
+
+
+async def _work(
+    settings: Settings, temporal: Connection, kubernetes: Kubernetes, incidents: TemporalIncidents
+) -> None:
+    """Open the way to Temporal and, where the role says so, work on incidents until cancelled.
+
+    A process that watches has work without Temporal and waits for it as long as that takes.
+    """
+    client = await temporal.open(None if settings.watches else WAIT_LIMIT)
+    if settings.works:
+        await reach("kubernetes", lambda: kubernetes.get("/version"))
+        workers = _workers(settings, client, kubernetes, incidents)
+        async with AsyncExitStack() as stack:
+            for each in workers:
+                await stack.enter_async_context(each)
+            _log.info("what=ready part=incidents cluster=%s", settings.cluster)
+            try:
+                await asyncio.Event().wait()
+            finally:  # together: one after the other they would take the grace twice
+                await asyncio.gather(*(each.shutdown() for each in workers))
+    await asyncio.Event().wait()
+
+
 def _workers(
-    settings: Settings, reached: Reached, incidents: TemporalIncidents
+    settings: Settings, client: Client, kubernetes: Kubernetes, incidents: TemporalIncidents
 ) -> tuple[Worker, Worker]:
     """One for incidents, one for the budget: the latter has a queue of its own."""
-    budget = TemporalBudget(reached.temporal, settings.cluster)
-    leases = LeaseActivities(ScopeClaims(reached.kubernetes, _now), Coalescer(budget.exchange))
-    lender = BudgetActivities(incidents, reached.kubernetes)
+    budget = TemporalBudget(client, settings.cluster)
+    leases = LeaseActivities(ScopeClaims(kubernetes, utc_now), Coalescer(budget.exchange))
+    lender = BudgetActivities(incidents, kubernetes)
     return (
         Worker(
-            reached.temporal,
+            client,
             task_queue=names.TASK_QUEUE,
             workflows=[NodeRemediation],
-            activities=_steps(settings, reached),
+            activities=_steps(settings, client, kubernetes),
             workflow_runner=RUNNER,
             graceful_shutdown_timeout=settings.grace,
             max_heartbeat_throttle_interval=HEARTBEATS_EVERY,
         ),
         Worker(
-            reached.temporal,
+            client,
             task_queue=names.BUDGET_TASK_QUEUE,
             workflows=[DisruptionBudget],
             activities=[
@@ -256,14 +195,15 @@ def _workers(
     )
 
 
-def _steps(settings: Settings, reached: Reached) -> Sequence[Callable[..., Any]]:
+def _steps(
+    settings: Settings, client: Client, kubernetes: Kubernetes
+) -> Sequence[Callable[..., Any]]:
     """Every step of the ladder as an activity."""
-    kubernetes = reached.kubernetes
-    pods = PinnedPods(kubernetes, settings.image, _now)
+    pods = PinnedPods(kubernetes, settings.image, utc_now)
     return (
         decide.decide,
         HoldActivities(kubernetes).hold,
-        Recall(TemporalMemory(reached.temporal)).recall,
+        Recall(TemporalMemory(client)).recall,
         DrainActivities(kubernetes).drain,
         ResetGpuActivities(kubernetes, pods).reset_gpu,
         RebootActivities(kubernetes, [FromInside(pods)]).reboot,
@@ -271,20 +211,6 @@ def _steps(settings: Settings, reached: Reached) -> Sequence[Callable[..., Any]]
         ReleaseActivities(kubernetes).release,
         CloseActivities(kubernetes).close,
     )
-
-
-def _read_policy(settings: Settings) -> Policy:
-    if settings.policy is None:
-        return default_policy()
-    return load(settings.policy.read_text(), str(settings.policy))
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _env(name: str, default: str | None = None) -> str | None:
-    return os.environ.get(f"GPUMEND_{name}", default)
 
 
 def _log_to_stderr() -> None:
@@ -299,7 +225,7 @@ def _log_to_stderr() -> None:
 def main(argv: Sequence[str] | None = None, connect: Connect = kubernetes_adapter.connect) -> int:
     """Parse the flags and run."""
     parser = argparse.ArgumentParser(prog="gpumend worker", description=__doc__)
-    configure(parser)
+    worker_settings.configure(parser)
     return run(parser.parse_args(argv), connect)
 
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from fleet.errors import Ambiguous, Transient
+from fleet.errors import Ambiguous, Refused, Transient
 from fleet.node import NodeState
 from intake.nominations import nominate, workflow_id
 from intake.surroundings import Surroundings
@@ -69,7 +69,7 @@ class Comparison:
             wait = self._settings.compare_every.total_seconds()
             try:
                 await self.compare()
-            except (Transient, Ambiguous) as problem:
+            except (Transient, Ambiguous, Refused) as problem:
                 self._journal.trouble("compare", "cannot-compare-marks", because=problem)
                 wait = min(wait, self._backoff.next())
             else:
@@ -88,7 +88,7 @@ class Comparison:
         try:
             if node := self._nodes.get(name):
                 await self._look_at(node)
-        except (Transient, Ambiguous) as problem:
+        except (Transient, Ambiguous, Refused) as problem:
             # Not lost: its next report, or the next round, finds it again.
             self._journal.trouble("compare", "cannot-compare-marks", because=problem)
 

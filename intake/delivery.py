@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from fleet.errors import Ambiguous, Transient
+from fleet.errors import Ambiguous, Refused, Transient
 from fleet.fault import Advice, Fault
 from fleet.mark import MarkState
 from fleet.opening import Opening
@@ -164,7 +164,10 @@ class Delivery:
         except (Transient, Ambiguous) as problem:
             self._away(problem)
             self._queue.put(key, rank)
+        except Refused as problem:
+            self._refused(key, rank, problem)
         else:
+            self._journal.over(f"refused {key}", "temporal-accepts-again")
             self._backoff.reset()
             self._journal.over("temporal", "temporal-is-back", waiting=self.waiting)
         await self._clock.sleep(self._pace)
@@ -216,6 +219,19 @@ class Delivery:
                 answer = await self._incidents.is_open(workflow_id)
         self._journal.say(_words(notice), incident=notice.workflow_id, open=str(answer).lower())
         return answer
+
+    def _refused(self, key: str, rank: Rank, problem: Refused) -> None:
+        """Said, and asked again: others must be held whatever becomes of this one.
+
+        A node's news is offered again by the next sweep; a notice is kept here.
+        """
+        self.counts.failures += 1
+        self._journal.trouble(
+            f"refused {key}", "temporal-refuses", about=key, because=problem, then="asked-again"
+        )
+        if not key.startswith(_NODE):
+            self._resume_at = self._clock.monotonic() + self._backoff.next()
+            self._queue.put(key, rank)
 
     def _away(self, problem: Transient | Ambiguous) -> None:
         self.counts.failures += 1

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from temporalio.api.errordetails.v1 import NamespaceNotFoundFailure
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError, RPCStatusCode
@@ -32,9 +33,13 @@ _REFUSALS = (
 
 
 class TemporalIncidents:
-    """The `Incidents` port. `policy` gives the document that a new incident takes along."""
+    """The `Incidents` port, and that of `Grants`.
 
-    def __init__(self, client: Client, policy: Callable[[], Policy]) -> None:
+    `client` raises `Transient` while there is none; `policy` gives the document that a new incident
+    takes along.
+    """
+
+    def __init__(self, client: Callable[[], Client], policy: Callable[[], Policy]) -> None:
         self._client = client
         self._policy = policy
 
@@ -42,7 +47,7 @@ class TemporalIncidents:
         """Signal with start: one call, the same whether the incident is open or not."""
         fault = report.faults[0].name if report.faults else "unknown"
         await translated(
-            self._client.start_workflow(
+            self._client().start_workflow(
                 names.INCIDENT_WORKFLOW,
                 args=[opening, self._policy(), None],
                 id=opening.workflow_id,
@@ -76,7 +81,7 @@ class TemporalIncidents:
     async def is_open(self, workflow_id: str) -> bool:
         """Describe by id, which is consistent at once."""
         try:
-            handle = self._client.get_workflow_handle(workflow_id)
+            handle = self._client().get_workflow_handle(workflow_id)
             found = await translated(handle.describe(rpc_timeout=RPC_TIMEOUT))
         except _Absent:
             return False
@@ -85,11 +90,11 @@ class TemporalIncidents:
     async def open_ids(self) -> frozenset[str]:
         """List, which lags behind."""
         query = f"WorkflowType = '{names.INCIDENT_WORKFLOW}' AND ExecutionStatus = 'Running'"
-        runs = translated_each(self._client.list_workflows(query))
+        runs = translated_each(self._client().list_workflows(query))
         return frozenset([each.id async for each in runs])
 
     async def _signal(self, workflow_id: str, signal: str, *arguments: object) -> bool:
-        handle = self._client.get_workflow_handle(workflow_id)
+        handle = self._client().get_workflow_handle(workflow_id)
         try:
             call = handle.signal(signal, args=list(arguments), rpc_timeout=RPC_TIMEOUT)
             await translated(call)
@@ -123,7 +128,18 @@ async def translated_each(items: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 def _in_our_words(problem: RPCError) -> Exception:
     if problem.status is RPCStatusCode.NOT_FOUND:
-        return _Absent(problem.message)
+        return _no_namespace(problem) or _Absent(problem.message)
     if problem.status in _REFUSALS:
         return Refused(int(problem.status), problem.status.name, problem.message)
     return Transient(f"Temporal: {problem.status.name} {problem.message}")
+
+
+def _no_namespace(problem: RPCError) -> Transient | None:
+    """A namespace that is not there says nothing about a run: nobody may take it for closed."""
+    details = problem.grpc_status.details if problem.grpc_status else ()
+    if not any(each.Is(NamespaceNotFoundFailure.DESCRIPTOR) for each in details):
+        return None
+    failure = NamespaceNotFoundFailure()
+    next(each for each in details if each.Is(failure.DESCRIPTOR)).Unpack(failure)
+    remedy = f"temporal operator namespace create {failure.namespace}"
+    return Transient(f"Temporal has no namespace {failure.namespace}: {remedy}")

@@ -1,9 +1,11 @@
-"""A Temporal client, as the Temporal CLI would be configured; waits for a server that is away.
+"""A Temporal client, configured as the Temporal CLI's, and what stands in while there is none.
 
 `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, TLS paths or a profile file.
 """
 
 import logging
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
 
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
@@ -17,9 +19,37 @@ from temporalio.runtime import (
 )
 from temporalio.service import RPCError
 
+from activities.adapters.reaching import reach
 from fleet.errors import Transient
 
 _log = logging.getLogger(__name__)
+
+
+class Connection:
+    """The way to a Temporal that may be away when the process starts.
+
+    Whoever needs it asks for the client each time; before the server has answered and was found
+    fit, that is `Transient`, as it would be later when the server is away.
+    """
+
+    def __init__(self, check: Callable[[Client], Awaitable[None]]) -> None:
+        """`check` raises what ends the process where the server must be mended first."""
+        self._check = check
+        self._client: Client | None = None
+
+    @property
+    def client(self) -> Client:
+        """The client, or `Transient`."""
+        if self._client is None:
+            raise Transient("Temporal has not answered since this process started")
+        return self._client
+
+    async def open(self, limit: timedelta | None) -> Client:
+        """Connect and check, waiting for a server that is away; `limit` as `reach` has it."""
+        client = await reach("temporal", connect, limit)
+        await reach("temporal", lambda: self._check(client), limit)
+        self._client = client
+        return client
 
 
 async def connect() -> Client:

@@ -39,7 +39,7 @@ async def seen(found, seconds=LONGEST):
 
 
 async def test_starting_twice_opens_one_incident_and_delivers_both_reports(server):
-    incidents, opening = TemporalIncidents(server.client, hurried), elsewhere()
+    incidents, opening = TemporalIncidents(lambda: server.client, hurried), elsewhere()
     report = Truth((MEMORY,)).report()
     await incidents.start(opening, report)
     await incidents.start(opening, report)
@@ -59,7 +59,7 @@ async def test_starting_twice_opens_one_incident_and_delivers_both_reports(serve
 
 
 async def test_what_is_told_to_a_closed_incident_is_said_to_be_undelivered(server):
-    incidents, opening = TemporalIncidents(server.client, hurried), elsewhere()
+    incidents, opening = TemporalIncidents(lambda: server.client, hurried), elsewhere()
     assert not await incidents.is_open(opening.workflow_id)
     assert not await incidents.report(opening.workflow_id, Truth((MEMORY,)).report())
     assert not await incidents.node_gone(opening.workflow_id, "u1")

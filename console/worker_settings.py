@@ -1,0 +1,81 @@
+"""What the worker process is told by flags, each with its variable `GPUMEND_*`.
+
+Where Temporal and Kubernetes are is not here: their clients read that as their own tools do.
+"""
+
+import argparse
+import os
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.metadata import version
+from pathlib import Path
+
+from policies.document import default_policy, load
+from policies.schema import Policy
+
+INCIDENTS, WATCHER, ALL = "incidents", "watcher", "all"
+GRACE = timedelta(seconds=20)
+"""For running activities to end on SIGTERM; less than the thirty seconds a Pod is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`image` is that of the Pods that run steps on nodes; `policy` None is the default one."""
+
+    role: str
+    cluster: str
+    image: str
+    policy: Path | None
+    grace: timedelta
+
+    @property
+    def watches(self) -> bool:
+        """Whether this process finds sick nodes and holds them."""
+        return self.role in (WATCHER, ALL)
+
+    @property
+    def works(self) -> bool:
+        """Whether this process works on incidents."""
+        return self.role in (INCIDENTS, ALL)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument("--role", choices=(INCIDENTS, WATCHER, ALL), default=_env("ROLE", ALL))
+    parser.add_argument("--cluster", default=_env("CLUSTER", "default"), help="name of the cluster")
+    parser.add_argument(
+        "--policy", type=Path, default=_env("POLICY"), help="policy file of the watcher"
+    )
+    parser.add_argument(
+        "--image",
+        default=_env("IMAGE", f"gpumend:{version('gpumend')}"),
+        help="image of the Pods that run steps on nodes",
+    )
+    parser.add_argument(
+        "--grace",
+        type=float,
+        default=float(_env("GRACE", str(GRACE.total_seconds())) or 0),
+        help="seconds for running steps to end on SIGTERM",
+    )
+
+
+def settings_of(arguments: argparse.Namespace) -> Settings:
+    """The parsed flags."""
+    return Settings(
+        role=arguments.role,
+        cluster=arguments.cluster,
+        image=arguments.image,
+        policy=arguments.policy,
+        grace=timedelta(seconds=max(1.0, arguments.grace)),
+    )
+
+
+def read_policy(settings: Settings) -> Policy:
+    """The policy file; raises OSError or `PolicyErrors`."""
+    if settings.policy is None:
+        return default_policy()
+    return load(settings.policy.read_text(), str(settings.policy))
+
+
+def _env(name: str, default: str | None = None) -> str | None:
+    return os.environ.get(f"GPUMEND_{name}", default)
