@@ -28,6 +28,21 @@ async def test_while_temporal_is_away_nodes_are_held_and_nothing_is_lost(world, 
     assert caplog.text.count("did=temporal-is-back") == 1
 
 
+async def test_a_start_that_temporal_refuses_is_said_and_tried_again_and_stops_nobody_else(
+    world, caplog
+):
+    world.engine.refused = "n1"
+    await world.add_node("n1", SICK)
+    async with world.watching() as watcher:
+        await world.marked("n1", MarkState.PENDING)
+        await world.until(lambda: watcher.term.delivery.counts.failures >= 2)
+        await world.add_node("n2", thermal())
+        await world.until(lambda: world.engine.heard("start"))
+        world.engine.refused = ""
+        await world.until(lambda: len(world.engine.heard("start")) == 2)
+    assert caplog.text.count("did=temporal-refuses") == 1
+
+
 async def test_what_temporal_missed_is_told_when_it_is_back(world):
     await world.add_node("n1", SICK)
     async with world.watching() as watcher:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
 from activities.adapters.kubernetes import connect
-from fleet.errors import NotFound, Transient
+from fleet.errors import NotFound, Refused, Transient
 from fleet.fault import Advice, FaultName
 from fleet.mark import format_mark
 from fleet.names import MARK_ANNOTATION
@@ -52,12 +52,14 @@ class SkippingClock(SystemClock):
 
 
 class Engine:
-    """Incidents that remember what they were told; `away` makes every call fail."""
+    """Incidents that remember what they were told; `away` makes every call fail, `refused` those
+    that start with one node's name."""
 
     def __init__(self):
         self.open = set()
         self.told = []
         self.away = False
+        self.refused = ""
         self.calls = 0
         self.on_start = lambda opening: None
 
@@ -65,6 +67,8 @@ class Engine:
         self.calls += 1
         if self.away:
             raise Transient("connection refused")
+        if self.refused and self.refused in what:
+            raise Refused(3, "INVALID_ARGUMENT", "blob size exceeds limit")
         self.told.append(what)
 
     async def start(self, opening, report):
