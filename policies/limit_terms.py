@@ -40,7 +40,7 @@ class Limits(Terms):
     )
     verify: Duration = Field(
         default=parse_duration("15m"),
-        description="Time for one verify, its settling included. Default 15m.",
+        description="Time for one verify, after its settling. Default 15m.",
     )
     verify_tries: Tries = Field(
         default=3,

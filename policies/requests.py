@@ -34,7 +34,7 @@ def request_for(scene: Scene, step: Step) -> StepRequest:
         faults=faults,
         parts=parts_for(step, faults),
         checks=_checks(scene) if verifying else (),
-        settle=_settle(scene) if verifying and scene.repaired else timedelta(0),
+        settle=_settle(scene) if verifying else timedelta(0),
         force=_forced(scene, step),
         makes_way_for=_next(scene) or Step.REBOOT,
         evidence=_evidence(scene),
@@ -49,7 +49,7 @@ def deadline_of(scene: Scene, step: Step) -> datetime:
         return _drain_deadline(scene)
     times = {Step.RESET_GPU: limits.reset_gpu, Step.REBOOT: limits.reboot}
     if step is Step.VERIFY:
-        return scene.now + max(limits.verify, _settle(scene))
+        return scene.now + limits.verify + _settle(scene)
     return scene.now + times.get(step, QUICK)
 
 
@@ -78,6 +78,9 @@ def _checks(scene: Scene) -> tuple[str, ...]:
 
 
 def _settle(scene: Scene) -> timedelta:
+    """How long the node must be quiet first: only a repair needs that."""
+    if not scene.repaired:
+        return timedelta(0)
     terms = (scene.policy.fault(each.fault.name).verify for each in _about(scene))
     return max((each.settle for each in terms), default=timedelta(0))
 
