@@ -121,11 +121,10 @@ class Incident:
         match message:
             case Reported(report, at):
                 return self._with_report(report, at)
-            case NodeGone(uid, at):
-                gone = NodeGone(uid or self.node.uid, at)
-                return self._with(message, at, node_gone=gone)
+            case NodeGone():
+                return self._with(message, message.at, node_gone=message)
             case HoldRemoved():
-                return self._with(message, message.at, hold_removed=message)
+                return self._with_hold_removed(message)
             case Granted():
                 return self._with(message, message.at, granted=message)
             case Order():
@@ -169,7 +168,8 @@ class Incident:
             return self
         first = self.opening.mark.opened if self.report is None else now
         booted = self._booted(report.boot_id, now, ordered=self._reboot_in_question())
-        back = report.node.uid != self.node.uid
+        gone = self.node_gone
+        back = report.node.uid != self.node.uid or (gone is not None and not gone.uid)
         return booted._with(
             report.fingerprint,
             now,
@@ -182,11 +182,25 @@ class Incident:
     def _outdated(self, report: Report) -> bool:
         if report.node.machine != self.node.machine:
             return True
-        if self.node_gone and report.node.uid == self.node_gone.uid:
+        if self.node_gone and self._of_before(report, self.node_gone):
             return True
         if report.boot_id in self.boots[:-1]:
             return True
         return self.report is not None and report.observed < self.report.observed
+
+    @staticmethod
+    def _of_before(report: Report, gone: NodeGone) -> bool:
+        """A UID that was deleted never comes back; that a Node is missing may change any time."""
+        return report.node.uid == gone.uid if gone.uid else report.observed < gone.at
+
+    def _with_hold_removed(self, removed: HoldRemoved) -> "Incident":
+        """Said again of a hold that is known to be off, it changes nothing: neither since when it
+        is off nor what a person answered meanwhile."""
+        known = self.hold_removed
+        again = known is not None and known.uid == removed.uid and not self.held
+        if known and again and (known.mark_removed or not removed.mark_removed):
+            return self
+        return self._with(removed, removed.at, hold_removed=removed)
 
     def _reboot_in_question(self) -> StepRequest | None:
         """Our reboot of the present boot, running or tried: a new boot id is then its doing."""
@@ -233,7 +247,7 @@ class Incident:
         if outcome.reason not in (HOLD_REMOVED, MARK_REMOVED) or self._reborn(request):
             return self
         removed = HoldRemoved(self.node.uid, outcome.reason == MARK_REMOVED, now)
-        return replace(self, hold_removed=removed)
+        return self._with_hold_removed(removed)
 
     @property
     def standing(self) -> tuple[Sighting, ...]:
@@ -249,7 +263,8 @@ class Incident:
         release = self.last(Step.RELEASE, OutcomeKind.SUCCEEDED)
         if release and release.started >= hold.started:
             return False
-        return not (self.hold_removed and self.hold_removed.at >= hold.started)
+        removed = self.hold_removed
+        return not (removed and removed.uid == self.node.uid and removed.at >= hold.started)
 
     def last(self, step: Step, kind: OutcomeKind | None = None) -> Attempt | None:
         """The newest attempt at a step, of one kind of outcome if given."""

@@ -21,10 +21,17 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class NodeGone:
-    """The Node object with this UID was deleted; the same machine may come back under another."""
+    """The Node object with this UID was deleted; the same machine may come back under another.
+
+    The UID is empty where its deletion was missed: then this incident's machine has no Node now.
+    """
 
     uid: str
     at: datetime
+
+    def concerns(self, uid: str) -> bool:
+        """Whether the Node object with this UID is gone."""
+        return self.uid in ("", uid)
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,7 +191,7 @@ class Scene:
     def gone_at(self) -> datetime | None:
         """When the Node object went, as the watcher or a step of ours saw it."""
         gone = self.incident.node_gone
-        if gone and gone.uid == self.incident.node.uid:
+        if gone and gone.concerns(self.incident.node.uid):
             return gone.at
         last = self.cursor
         if last and self.on is On.GONE and last.request.node.uid == self.incident.node.uid:

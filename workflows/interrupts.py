@@ -68,8 +68,8 @@ def _meaning(message: Message, incident: Incident) -> Interruption | None:
             return _OF_VERB[verb]
         case HoldRemoved(uid=uid):
             return Interruption.HOLD_REMOVED if uid == incident.node.uid else None
-        case NodeGone(uid=uid):
-            return Interruption.NODE_GONE if uid == incident.node.uid else None
+        case NodeGone():
+            return Interruption.NODE_GONE if message.concerns(incident.node.uid) else None
         case Reported():
             return _reported(message, incident)
         case Granted():

@@ -11,6 +11,7 @@ Lines of a script, one a happening; times are seconds with a unit (`90s`, `10m`,
     at 60s rebooted [healing]                   somebody else reboots it
     at 60s granted                              the budget says yes
     at 60s gone | back UID                      the Node object goes; the machine comes back
+    at 60s missed                               it went while nobody watched
     at 60s hold removed | mark removed          by a person
     at 60s pause|resume|cancel|release NAME WORDS
     STEP heals|succeeds|transient|permanent|ambiguous|cancelled|superseded [REASON] [30s]
@@ -113,6 +114,8 @@ def _happening(what: list[str]) -> Callable[[World], Message | None]:  # noqa: C
                 return Granted(world.now)
             case ["gone"]:
                 return NodeGone(world.node.uid, world.now)
+            case ["missed"]:
+                return NodeGone("", world.now)
             case ["back", uid]:
                 world.node = replace(world.node, uid=uid)
             case ["hold", "removed"]:

@@ -30,7 +30,7 @@ FAULTS = (
 HAPPENINGS = (
     *(f"fault {each}" for each in FAULTS),
     *("clear", "report", "silent", "speaks", "unknown condition gpumend.io/GPU", "rebooted"),
-    *("rebooted healing", "granted", "gone", "back u2", "back u3"),
+    *("rebooted healing", "granted", "gone", "missed", "back u2", "back u3"),
     *("hold removed", "mark removed", "pause ada why", "resume ada why"),
     *("cancel ada why", "release ada why"),
 )
