@@ -23,6 +23,7 @@ from simulator.demo.view import View
 from simulator.observer import sight
 from simulator.observer.incidents import incidents
 from simulator.observer.promise import Promises
+from simulator.observer.rules import ALL
 from simulator.observer.summary import summarize
 
 LOOK_SECONDS = 0.2
@@ -145,7 +146,9 @@ class Run:
             self._narrate(tail, aloud=True)
             if play.done():
                 play.result()
-            if not play.done() or open_strikes(self._scenario, incidents(tail.writes)):
+            if self._settings.sabotage and self._found_out(tail):
+                return
+            if not play.done() or self._settings.sabotage or self._open(tail):
                 quiet_since = None
                 continue
             quiet_since = quiet_since or time.monotonic()
@@ -155,6 +158,14 @@ class Run:
         if self._troubled and not self._troubled.done():
             self._troubled.cancel()
             self._amiss.append("the process was never killed: nobody made that call")
+
+    def _open(self, tail: AuditTail) -> bool:
+        return bool(open_strikes(self._scenario, incidents(tail.writes)))
+
+    def _found_out(self, tail: AuditTail) -> bool:
+        """Whether the promise that is being broken has been seen to be broken."""
+        rule = ALL[self._settings.sabotage]
+        return next(rule(tail.writes, Promises()), None) is not None
 
     def _narrate(self, tail: AuditTail, aloud: bool) -> None:
         for write in tail.new():
