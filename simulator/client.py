@@ -44,14 +44,14 @@ class Api:
     ) -> None:
         """`url` without trailing slash; `tls` for https."""
         self._timeout = timeout
-        self._url = url
+        self.url = url
         self._headers = {"Authorization": f"Bearer {token}"}
         self._tls = tls
 
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(ssl=self._tls) if self._tls else None
         self._session = aiohttp.ClientSession(
-            self._url, headers=self._headers, connector=connector, timeout=self._timeout
+            self.url, headers=self._headers, connector=connector, timeout=self._timeout
         )
         return self
 

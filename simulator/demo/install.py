@@ -14,6 +14,8 @@ Json = dict[str, Any]
 
 NAMESPACE = "gpumend"
 ACCOUNTS = ("agent", "watcher", "worker")
+WORKLOADS = ("train", "serve")
+GPUS_A_POD = 4
 TOKEN_SECONDS = 86_400
 ACCOUNT_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -66,13 +68,15 @@ KUBELET_RULES = [
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """Tokens of the engine's accounts by name."""
+    """Tokens of the engine's accounts by name, and what the controllers are to keep running."""
 
     tokens: dict[str, str]
+    workloads: tuple[Workload, ...]
+    agents: Daemon
 
 
-async def install(admin: Api, workloads: list[Workload], node_rights: bool) -> Installed:
-    """Create everything; what is there already is left. `node_rights`: kubelets need a role."""
+async def install(admin: Api, nodes: int, node_rights: bool, ca: bool) -> Installed:
+    """Create everything. `node_rights`: kubelets need a role; `ca`: agents speak https."""
     await _create(admin, "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     for account in ACCOUNTS:
         body = {"metadata": {"name": account}}
@@ -80,14 +84,21 @@ async def install(admin: Api, workloads: list[Workload], node_rights: bool) -> I
         await _grant(admin, account)
     if node_rights:
         await _grant_kubelets(admin)
+    workloads = [await _workload(admin, name, max(1, nodes * 2 // 3)) for name in WORKLOADS]
     for workload in workloads:
         await _protect(admin, workload)
     tokens = {account: await _token(admin, account) for account in ACCOUNTS[1:]}
-    return Installed(tokens)
+    return Installed(tokens, tuple(workloads), await _agents(admin, ca))
 
 
-def agents(url: str, ca: bool, uid: str) -> Daemon:
+async def _agents(admin: Api, ca: bool) -> Daemon:
     """The agent as a DaemonSet has it."""
+    spec = _agent_spec(admin.url, ca)
+    uid = await _owner(admin, NAMESPACE, "daemonsets", "agent", {"template": {"spec": spec}})
+    return Daemon("agent", uid, NAMESPACE, spec)
+
+
+def _agent_spec(url: str, ca: bool) -> Json:
     command = ["gpumend", "probe", "--node", "{node}", "--root", "/host", "--api-server", url]
     command += ["--token-file", f"{ACCOUNT_MOUNT}/token"]
     if ca:
@@ -102,7 +113,7 @@ def agents(url: str, ca: bool, uid: str) -> Daemon:
             {"name": "account", "mountPath": ACCOUNT_MOUNT},
         ],
     }
-    spec = {
+    return {
         "serviceAccountName": "agent",
         "hostPID": True,
         "containers": [container],
@@ -111,7 +122,26 @@ def agents(url: str, ca: bool, uid: str) -> Daemon:
             {"name": "account", "projected": {"sources": [token]}},
         ],
     }
-    return Daemon("agent", uid, NAMESPACE, spec)
+
+
+async def _workload(admin: Api, name: str, replicas: int) -> Workload:
+    """Half a node a pod; together they fill two thirds of the fleet, so what leaves finds room."""
+    container = {"name": "main", "image": "registry.example/workload:1"}
+    spec = {"replicas": replicas, "template": {"spec": {"containers": [container]}}}
+    uid = await _owner(admin, "default", "replicasets", name, spec)
+    return Workload(name, uid, replicas, GPUS_A_POD)
+
+
+async def _owner(admin: Api, namespace: str, kind: str, name: str, spec: Json) -> str:
+    """An owner of pods, for which our controllers act; returns its UID."""
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, **spec["template"]}
+    body = {
+        "metadata": {"name": name},
+        "spec": {**spec, "selector": {"matchLabels": labels}, "template": template},
+    }
+    created = await admin.create(f"/apis/apps/v1/namespaces/{namespace}/{kind}", body)
+    return str(created["metadata"]["uid"])
 
 
 async def _grant(admin: Api, account: str) -> None:

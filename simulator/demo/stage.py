@@ -5,7 +5,6 @@ import secrets
 import socket
 import ssl
 import sys
-import uuid
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -14,10 +13,9 @@ from pathlib import Path
 from simulator import controllers, machines
 from simulator.client import Api
 from simulator.controllers.config import ControllersConfig, write_controllers
-from simulator.controllers.owners import Workload
 from simulator.controlplane.endpoint import ADMIN, Endpoint, read_tokens
 from simulator.controlplane.real import RealControlPlane
-from simulator.demo.install import NAMESPACE, agents, install
+from simulator.demo.install import NAMESPACE, Installed, install
 from simulator.demo.scenario import GPUS, Scenario
 from simulator.demo.settings import CLUSTER, POLICY, Settings
 from simulator.demo.supervisor import Program, Supervisor
@@ -69,13 +67,13 @@ class StageBuilder:
             name: Machine.create(self._directory / "machines" / name, name, GPUS)
             for name in self._scenario.nodes
         }
-        workloads = _workloads(len(self._scenario.nodes))
         async with self._admin(endpoint) as admin:
-            installed = await install(admin, workloads, node_rights=not self._settings.real)
+            real = self._settings.real
+            installed = await install(admin, len(stage.machines), node_rights=not real, ca=real)
         await asyncio.gather(
             self._supervisor.start(self._engine(stage, "watcher", installed.tokens["watcher"])),
             self._supervisor.start(self._engine(stage, "worker", installed.tokens["worker"])),
-            self._fleet(stage, workloads),
+            self._fleet(stage, installed),
         )
         return stage
 
@@ -115,7 +113,7 @@ class StageBuilder:
         await self._supervisor.start(Program("temporal", argv, "Temporal UI:"))
         return f"127.0.0.1:{port}", f"http://127.0.0.1:{ui}"
 
-    async def _fleet(self, stage: Stage, workloads: list[Workload]) -> None:
+    async def _fleet(self, stage: Stage, installed: Installed) -> None:
         """Machines with their kubelets, then the controllers, which start the agents there."""
         ca = str(stage.endpoint.ca or "")
         places = tuple(
@@ -128,9 +126,9 @@ class StageBuilder:
         await self._supervisor.start(Program("machines", argv, machines.READY_LINE))
         await self._label_racks(stage)
         config = self._directory / "controllers.json"
-        daemon = agents(stage.endpoint.url, bool(ca), str(uuid.uuid4()))
         token = stage.endpoint.tokens[CONTROLLERS_USER]
-        wanted = ControllersConfig(stage.endpoint.url, ca, token, tuple(workloads), (daemon,))
+        daemons = (installed.agents,)
+        wanted = ControllersConfig(stage.endpoint.url, ca, token, installed.workloads, daemons)
         write_controllers(config, wanted)
         argv = [sys.executable, "-m", "simulator.controllers", str(config)]
         await self._supervisor.start(Program("controllers", argv, controllers.READY_LINE))
@@ -179,11 +177,3 @@ def free_port() -> int:
 
 def _tls(endpoint: Endpoint) -> ssl.SSLContext | None:
     return endpoint.tls()
-
-
-def _workloads(nodes: int) -> list[Workload]:
-    """A job and a service that fill two thirds of the fleet, so that what leaves finds room."""
-    return [
-        Workload("train", str(uuid.uuid4()), replicas=max(1, nodes * 2 // 3), gpus=4),
-        Workload("serve", str(uuid.uuid4()), replicas=max(1, nodes * 2 // 3), gpus=4),
-    ]
