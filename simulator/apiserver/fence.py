@@ -14,6 +14,8 @@ from simulator.apiserver.store import Store
 POLICY = "gpumend-agent"
 AGENT = "system:serviceaccount:gpumend:gpumend-agent"
 PREFIX = "gpumend.io/"
+LEASE = "agent-"
+"""Before the name of the node, the name of its agent's Lease."""
 _NODE_NAME = "authentication.kubernetes.io/node-name"
 _ADMISSION = "admissionregistration.k8s.io"
 _META = ("labels", "annotations", "finalizers", "ownerReferences")
@@ -39,7 +41,7 @@ class Fence:
         why: str | None = None
         if call.kind.resource == "nodes" and before is not None and after:
             why = next(_node_refusals(own, after, before), None)
-        elif call.kind.plural == "leases" and after and after["metadata"]["name"] != own:
+        elif call.kind.plural == "leases" and after and after["metadata"]["name"] != LEASE + own:
             why = OWN_LEASE
         if why:
             raise _denied(call, why)

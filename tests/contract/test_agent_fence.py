@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fleet.names import agent_lease
 from tests.contract.client import STRATEGIC, Client, eventually, refusal
 from tests.contract.conftest import condition, unique
 
@@ -128,13 +129,13 @@ async def test_an_agent_can_not_reach_the_spec(agent, node):
 
 
 async def test_an_agent_renews_its_own_lease_and_no_other(agent, node, api):
-    name = node["metadata"]["name"]
+    name = agent_lease(node["metadata"]["name"])
     made = await agent.post(LEASES, {"metadata": {"name": name}, "spec": {"holderIdentity": name}})
     assert made.status_code == 201, made.text
     renewed = {"spec": {"renewTime": "2026-11-29T12:00:00.000000Z"}}
     assert (await agent.patch(f"{LEASES}/{name}", renewed)).status_code == 200
     why = "an agent may write its own Lease only"
-    other = unique("other")
+    other = agent_lease(unique("other"))
     answer = await agent.post(LEASES, {"metadata": {"name": other}, "spec": {}})
     assert denial(answer) == why
     await api.created(LEASES, {"metadata": {"name": other}})
