@@ -1,4 +1,4 @@
-"""Starts an engine process that breaks one promise on purpose: `python -m simulator.demo.saboteur`.
+"""Starts an engine process that breaks one promise: `python -m simulator.demo.saboteur PROMISE …`.
 
 The engine has no such switch. It is composed here with a port to Kubernetes that lies to it, so
 that what is tried is whether the observer, who reads only the audit, finds it out.
@@ -8,17 +8,18 @@ that what is tried is whether the observer, who reads only the audit, finds it o
 """
 
 import json
-from collections.abc import AsyncIterator, Mapping
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
+from activities.adapters import kubernetes as adapter
 from fleet.condition import format_message, parse_message
 from fleet.fault import Advice, Fault, FaultName
 from fleet.instant import parse_instant
 from fleet.part import parse_part
 from fleet.ports import Json, Kubernetes, Page, PatchType, WatchEvent
 
-SWITCH = "GPUMEND_DEMO_SABOTAGE"
 STEP_LABEL = "gpumend.io/step"
 
 
@@ -114,3 +115,22 @@ def _well(finding: Mapping[str, Any]) -> Json:
 
 
 LIES = {"release": passed_verify, "unknown": fault_for_unknown}
+
+
+def main(sabotage: str, arguments: Sequence[str]) -> int:
+    """Run the engine's own composition root with the lying port in place of the honest one."""
+    import worker  # the root of all: only who starts a process may import it
+
+    honest = adapter.connect
+
+    @asynccontextmanager
+    async def connect(*given: Any, **named: Any) -> AsyncIterator[Kubernetes]:
+        async with honest(*given, **named) as kubernetes:
+            yield LyingKubernetes(kubernetes, sabotage)
+
+    setattr(adapter, "connect", connect)  # noqa: B010
+    return worker.main(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

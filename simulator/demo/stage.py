@@ -25,6 +25,17 @@ from simulator.machines import Config, Place, write_config
 
 BOOT_SECONDS = 4.0
 CONTROLLERS_USER = "system:kube-controller-manager"
+WATCHER_LIMITS = {
+    "GPUMEND_WATCHER_REPORT_AT_MOST_EVERY": "1s",
+    "GPUMEND_WATCHER_SWEEP_EVERY": "2s",
+    "GPUMEND_WATCHER_REPEAT_PENDING_AFTER": "5s",
+    "GPUMEND_WATCHER_COMPARE_EVERY": "15s",
+    "GPUMEND_WATCHER_BACKOFF_LIMIT": "2s",
+    "GPUMEND_WATCHER_LEASE_DURATION": "6s",
+    "GPUMEND_WATCHER_LEASE_RENEW_EVERY": "1s",
+    "GPUMEND_WATCHER_LEASE_GIVE_UP_AFTER": "4s",
+}
+"""Like the policy: the same limits as everywhere, with times short enough to watch."""
 NODES_GROUP = "system:nodes"
 """Users of this group are kubelets, for the Node authorizer and for NodeRestriction."""
 
@@ -148,16 +159,17 @@ class StageBuilder:
         role = "watcher" if name == "watcher" else "incidents"
         config = self._directory / f"kubeconfig-{name}"
         stage.endpoint.write_kubeconfig(config, user=ADMIN, token=token)
-        argv = [sys.executable, "-m", "worker", "--role", role, "--cluster", CLUSTER]
-        argv += ["--policy", str(POLICY)] if role == "watcher" else []
+        sabotage = self._settings.sabotage
+        module = ["simulator.demo.saboteur", sabotage] if sabotage else ["worker"]
+        argv = [sys.executable, "-m", *module, "--role", role, "--cluster", CLUSTER]
+        argv += ["--policy", str(POLICY), "--grace", "3"]
         env = {
             "KUBECONFIG": str(config),
             "TEMPORAL_ADDRESS": stage.temporal,
             "TEMPORAL_NAMESPACE": NAMESPACE,
+            **WATCHER_LIMITS,
         }
-        if self._settings.sabotage:
-            env["GPUMEND_DEMO_SABOTAGE"] = self._settings.sabotage
-        return Program(name, argv, "ready", env)
+        return Program(name, argv, "what=ready", env)
 
 
 def search_attributes() -> dict[str, str]:
