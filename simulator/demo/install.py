@@ -1,11 +1,16 @@
 """Puts the engine and some workloads into an empty cluster: accounts, rights, budgets of pods.
 
+The agents' rights, and the policy that fences each to its own Node, are those that we ship.
+
 Rights are what each account needs and no more, so that a call too many fails here as it would in
 somebody's cluster.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from simulator.client import Api, ApiError
 from simulator.controllers.owners import Daemon, Workload
@@ -13,7 +18,9 @@ from simulator.controllers.owners import Daemon, Workload
 Json = dict[str, Any]
 
 NAMESPACE = "gpumend"
-ACCOUNTS = ("agent", "watcher", "worker")
+ENGINE = ("watcher", "worker")
+AGENT = "gpumend-agent"
+AGENT_RIGHTS = (Path(__file__).resolve().parents[2] / "deploy" / "agent-rbac.yaml").read_text()
 WORKLOADS = ("train", "serve")
 GPUS_A_POD = 4
 TOKEN_SECONDS = 86_400
@@ -29,7 +36,6 @@ _LEASES = _rule("coordination.k8s.io", "leases", "get list watch create update p
 _EVENTS = _rule("", "events", "create patch update")
 
 CLUSTER_RULES: dict[str, list[Json]] = {
-    "agent": [_rule("", "nodes", "get"), _rule("", "nodes/status", "get patch")],
     "watcher": [_rule("", "nodes", "get list watch patch"), _rule("", "pods", "get list"), _EVENTS],
     "worker": [
         _rule("", "nodes", "get list watch patch"),
@@ -44,7 +50,6 @@ CLUSTER_RULES: dict[str, list[Json]] = {
 """What the accounts may do everywhere."""
 
 OWN_RULES: dict[str, list[Json]] = {
-    "agent": [_LEASES, _rule("", "secrets", "get")],
     "watcher": [_LEASES, _rule("", "configmaps", "get list watch create update patch")],
     "worker": [
         _rule("", "pods", "get list watch create delete patch"),
@@ -78,7 +83,8 @@ class Installed:
 async def install(admin: Api, nodes: int, node_rights: bool, ca: bool) -> Installed:
     """Create everything. `node_rights`: kubelets need a role; `ca`: agents speak https."""
     await _create(admin, "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    for account in ACCOUNTS:
+    await _apply(admin, AGENT_RIGHTS)
+    for account in ENGINE:
         body = {"metadata": {"name": account}}
         await _create(admin, f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", body)
         await _grant(admin, account)
@@ -87,8 +93,23 @@ async def install(admin: Api, nodes: int, node_rights: bool, ca: bool) -> Instal
     workloads = [await _workload(admin, name, max(1, nodes * 2 // 3)) for name in WORKLOADS]
     for workload in workloads:
         await _protect(admin, workload)
-    tokens = {account: await _token(admin, account) for account in ACCOUNTS[1:]}
+    tokens = {account: await _token(admin, account) for account in ENGINE}
     return Installed(tokens, tuple(workloads), await _agents(admin, ca))
+
+
+async def _apply(admin: Api, manifests: str) -> None:
+    """Create what manifests say, as `kubectl apply` would in an empty cluster."""
+    for manifest in yaml.safe_load_all(manifests):
+        group = manifest["apiVersion"]
+        namespace = manifest["metadata"].get("namespace")
+        base = f"/apis/{group}" if "/" in group else f"/api/{group}"
+        place = f"/namespaces/{namespace}" if namespace else ""
+        await _create(admin, f"{base}{place}/{_plural(manifest['kind'])}", manifest)
+
+
+def _plural(kind: str) -> str:
+    plain = kind.lower()
+    return f"{plain[:-1]}ies" if plain.endswith("y") else f"{plain}s"
 
 
 async def _agents(admin: Api, ca: bool) -> Daemon:
@@ -114,7 +135,7 @@ def _agent_spec(url: str, ca: bool) -> Json:
         ],
     }
     return {
-        "serviceAccountName": "agent",
+        "serviceAccountName": AGENT,
         "hostPID": True,
         "containers": [container],
         "volumes": [

@@ -25,8 +25,8 @@ _PODS = r"^/api/v1/namespaces/gpumend/pods$"
 
 CALLS: dict[str, dict[str, Call]] = {
     "agent": {
-        "condition": Call("agent", "patch", r"^/api/v1/nodes/[^/]+/status$", "fault="),
-        "heartbeat": Call("agent", "(create|update|patch)", r"/leases"),
+        "condition": Call("gpumend-agent", "patch", r"^/api/v1/nodes/[^/]+/status$", "fault="),
+        "heartbeat": Call("gpumend-agent", "(create|update|patch)", r"/leases"),
     },
     "watcher": {
         "admit": Call("watcher", "patch", _NODE, "pending"),

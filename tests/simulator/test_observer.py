@@ -9,7 +9,7 @@ from simulator.observer.promise import Promises, judge
 from simulator.observer.rules import ALL
 from simulator.observer.summary import summarize
 from simulator.observer.transcript import read_line, read_lines
-from tests.simulator.transcripts import KUBELET, WORKER, Log, repaired
+from tests.simulator.transcripts import AGENT, KUBELET, WORKER, Log, repaired
 
 PROMISES = Promises(budget={"cluster": 1, "rack": 1}, labels={"rack": "rack"})
 
@@ -73,7 +73,7 @@ def test_every_rule_has_a_run_that_breaks_it():
 def test_an_agent_that_writes_what_is_not_its_own_is_found(request_body, name, subresource):
     log = Log().node().node("n2")
     extra = {"authentication.kubernetes.io/node-name": ["n1"]}
-    user = "system:serviceaccount:gpumend:agent"
+    user = AGENT
     node = log.nodes[name]
     log.log(user, "patch", "nodes", name, request_body, node, subresource=subresource, extra=extra)
     assert broken(log) == {"agent"}

@@ -9,7 +9,7 @@ from simulator.observer.transcript import Write, read_lines
 
 WORKER = "system:serviceaccount:gpumend:worker"
 WATCHER = "system:serviceaccount:gpumend:watcher"
-AGENT = "system:serviceaccount:gpumend:agent"
+AGENT = "system:serviceaccount:gpumend:gpumend-agent"
 KUBELET = "system:node:n1"
 MESSAGE = "boot=b1\npart=gpu:3 fault={fault} code=xid:95 advice=reset-gpu count=1"
 START = datetime(2026, 1, 1, tzinfo=UTC)
