@@ -92,7 +92,7 @@ class Controllers:
     async def _nodes(self) -> None:
         leases = (await self._api.get(LEASES))["items"]
         for node in silent(self._cluster.nodes, leases):
-            await give_up(self._api, node, datetime.now(UTC))
+            await self._unless_changed(give_up(self._api, node, datetime.now(UTC)))
         for node in list(self._cluster.nodes.values()):
             taints = wanted_taints(node)
             if taints is not None:

@@ -33,7 +33,7 @@ def wanted_taints(node: Node) -> list[Json] | None:
 
 
 async def give_up(api: Api, node: Node, now: datetime) -> None:
-    """Say that nothing is known of this node any more."""
+    """Say that nothing is known of this node any more, if it is as it was seen (else 409)."""
     unknown = {
         "type": "Ready",
         "status": "Unknown",
@@ -41,8 +41,10 @@ async def give_up(api: Api, node: Node, now: datetime) -> None:
         "message": "Kubelet stopped posting node status.",
         "lastTransitionTime": rfc3339(now),
     }
-    path = f"/api/v1/nodes/{node['metadata']['name']}/status"
-    await api.patch(path, {"status": {"conditions": [unknown]}})
+    meta = node["metadata"]
+    guard = {"resourceVersion": meta["resourceVersion"]}
+    body = {"metadata": guard, "status": {"conditions": [unknown]}}
+    await api.patch(f"/api/v1/nodes/{meta['name']}/status", body)
 
 
 async def taint(api: Api, node: Node, taints: Sequence[Json]) -> None:

@@ -1,6 +1,7 @@
 """The kubelet's own Node: registration, heartbeats, and the first words after a boot."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,26 +35,32 @@ class NodeStatus:
         self._path = f"/api/v1/nodes/{spec.name}"
 
     async def register(self) -> None:
-        """Create the Node if it is not there, and say which boot this is: not ready yet."""
+        """Create the Node if it is not there, say which boot this is, not ready yet; be alive."""
         try:
             await self._insist("POST", "/api/v1/nodes", self._manifest())
         except ApiError as error:
             if error.code != 409:
                 raise
         await self._say("False", "KubeletNotReady", "container runtime is starting")
+        await self._beat()
 
     async def ready(self) -> None:
         """Say that pods can run here."""
         await self._say("True", "KubeletReady", "kubelet is posting ready status")
 
     async def heartbeat(self) -> None:
-        """Renew the Lease for ever; a server that is away is tried again at the next beat."""
+        """Renew the Lease for ever, and say that the node is ready where others say otherwise."""
         while True:
-            try:
-                await self._renew()
-            except (*UNREACHABLE, ApiError):
-                pass  # the lease grows old, which is just what it is for
             await asyncio.sleep(self._spec.lease / 4)
+            await self._beat()
+            with contextlib.suppress(*UNREACHABLE, ApiError):
+                if not _ready(await self._api.get(self._path)):
+                    await self.ready()
+
+    async def _beat(self) -> None:
+        """Renew the Lease once; where the server is away it grows old, which is what it is for."""
+        with contextlib.suppress(*UNREACHABLE, ApiError):
+            await self._renew()
 
     async def _say(self, status: str, reason: str, message: str) -> None:
         now = datetime.now(UTC)
@@ -112,3 +119,8 @@ class NodeStatus:
             if error.code != 404:
                 raise
             await self._api.create(LEASES, {"metadata": {"name": name}, "spec": spec})
+
+
+def _ready(node: Json) -> bool:
+    conditions = node["status"].get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

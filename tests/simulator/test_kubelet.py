@@ -39,6 +39,13 @@ async def test_a_node_says_who_it_is_and_renews_its_lease(stage):
     await stage.until(lease, lambda found: found["spec"]["renewTime"] > first)
 
 
+async def test_a_living_kubelet_takes_back_what_others_said_of_its_readiness(stage):
+    unknown = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+    path = "/api/v1/nodes/node-1"
+    await stage.api.patch(f"{path}/status", {"status": {"conditions": [unknown]}})
+    await stage.until(path, ready)
+
+
 async def test_a_command_runs_on_the_machine_and_its_message_and_exit_code_are_told(stage):
     script = (
         "import sys; open(sys.argv[1]).read(); open(sys.argv[2], 'w').write('x' * 5000)"
