@@ -3,7 +3,7 @@
 The engine has no such switch. It is composed here with a port to Kubernetes that lies to it, so
 that what is tried is whether the observer, who reads only the audit, finds it out.
 
-- `release`: every verify looks passed, whatever it found.
+- `release`: after a repair, every verify looks passed, whatever it found.
 - `unknown`: a condition of ours that could not be told looks like a fault.
 """
 
@@ -22,6 +22,7 @@ from fleet.part import parse_part
 from fleet.ports import Json, Kubernetes, Page, PatchType, WatchEvent
 
 STEP_LABEL = "gpumend.io/step"
+REPAIRS = ("reset-gpu", "reboot")
 
 
 class LyingKubernetes:
@@ -30,7 +31,8 @@ class LyingKubernetes:
     def __init__(self, inner: Kubernetes, sabotage: str) -> None:
         """`sabotage` is a key of `LIES`."""
         self._inner = inner
-        self._lie = LIES[sabotage]
+        self._bend = LIES[sabotage]
+        self._repaired: set[str] = set()
 
     async def get(self, path: str) -> Json:
         """As the port."""
@@ -56,7 +58,10 @@ class LyingKubernetes:
 
     async def create(self, path: str, body: Json) -> Json:
         """As the port."""
-        return self._lie(await self._inner.create(path, body))
+        created = await self._inner.create(path, body)
+        if _step(created) in REPAIRS:
+            self._repaired.add(created["spec"]["nodeName"])
+        return self._lie(created)
 
     async def patch(self, path: str, body: Json | list[Json], kind: PatchType) -> Json:
         """As the port."""
@@ -65,6 +70,11 @@ class LyingKubernetes:
     async def delete(self, path: str, *, uid: str, grace_seconds: int | None = None) -> Json:
         """As the port."""
         return await self._inner.delete(path, uid=uid, grace_seconds=grace_seconds)
+
+    def _lie(self, thing: Json) -> Json:
+        if _step(thing) == "verify" and thing["spec"].get("nodeName") not in self._repaired:
+            return thing
+        return self._bend(thing)
 
     @asynccontextmanager
     async def _bent(
@@ -76,7 +86,7 @@ class LyingKubernetes:
 
 def passed_verify(thing: Json) -> Json:
     """A verify pod that ended looks as if it had found nothing."""
-    if (thing.get("metadata", {}).get("labels") or {}).get(STEP_LABEL) != "verify":
+    if _step(thing) != "verify":
         return thing
     copy: Json = json.loads(json.dumps(thing))
     for each in (copy.get("status") or {}).get("containerStatuses") or ():
@@ -105,6 +115,10 @@ def fault_for_unknown(thing: Json) -> Json:
             each["status"], each["message"] = "False", format_message(boot, [fault])
             each["reason"] = "UncontainedMemory"
     return copy
+
+
+def _step(thing: Json) -> str:
+    return str((thing.get("metadata", {}).get("labels") or {}).get(STEP_LABEL, ""))
 
 
 def _untold(condition: Mapping[str, Any]) -> bool:
