@@ -120,7 +120,11 @@ class Running:
                 return
             self._tell(f"{self.program.name} ended by itself (status {status}): started again")
             await asyncio.sleep(RESTART_PAUSE_SECONDS)
+            if not self._wanted:
+                return
             await self._spawn()
+            if not self._wanted:  # stopped while it was being started
+                self._signal(signal.SIGKILL)
 
     async def _copy(self, stream: asyncio.StreamReader, ready: asyncio.Event) -> None:
         with self.log.open("ab") as log:
