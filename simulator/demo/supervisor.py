@@ -120,11 +120,14 @@ class Running:
                 return
             self._tell(f"{self.program.name} ended by itself (status {status}): started again")
             await asyncio.sleep(RESTART_PAUSE_SECONDS)
-            if not self._wanted:
+            if self._unwanted():
                 return
             await self._spawn()
-            if not self._wanted:  # stopped while it was being started
+            if self._unwanted():  # stopped while it was being started
                 self._signal(signal.SIGKILL)
+
+    def _unwanted(self) -> bool:
+        return not self._wanted
 
     async def _copy(self, stream: asyncio.StreamReader, ready: asyncio.Event) -> None:
         with self.log.open("ab") as log:
