@@ -1,9 +1,7 @@
 """Puts the engine and some workloads into an empty cluster: accounts, rights, budgets of pods.
 
-The agents' rights, and the policy that fences each to its own Node, are those that we ship.
-
-Rights are what each account needs and no more, so that a call too many fails here as it would in
-somebody's cluster.
+The rights of watcher, worker and agents, and the policy that fences each agent to its own Node,
+are those that we ship: a call too many fails here as it would in somebody's cluster.
 """
 
 from dataclasses import dataclass
@@ -20,7 +18,8 @@ Json = dict[str, Any]
 NAMESPACE = "gpumend"
 ENGINE = ("watcher", "worker")
 AGENT = "gpumend-agent"
-AGENT_RIGHTS = (Path(__file__).resolve().parents[2] / "deploy" / "agent-rbac.yaml").read_text()
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+RIGHTS = ("engine-rbac.yaml", "agent-rbac.yaml")
 WORKLOADS = ("train", "serve")
 GPUS_A_POD = 4
 TOKEN_SECONDS = 86_400
@@ -32,41 +31,13 @@ def _rule(group: str, resources: str, verbs: str) -> Json:
     return {"apiGroups": [group], "resources": resources.split(), "verbs": verbs.split()}
 
 
-_LEASES = _rule("coordination.k8s.io", "leases", "get list watch create update patch")
-_EVENTS = _rule("", "events", "create patch update")
-
-CLUSTER_RULES: dict[str, list[Json]] = {
-    "watcher": [_rule("", "nodes", "get list watch patch"), _rule("", "pods", "get list"), _EVENTS],
-    "worker": [
-        _rule("", "nodes", "get list watch patch"),
-        _rule("", "pods", "get list watch"),
-        _rule("", "pods/eviction", "create"),
-        _rule("policy", "poddisruptionbudgets", "get list watch"),
-        _rule("storage.k8s.io", "volumeattachments", "get list watch"),
-        _rule("apps", "daemonsets replicasets statefulsets", "get list"),
-        _EVENTS,
-    ],
-}
-"""What the accounts may do everywhere."""
-
-OWN_RULES: dict[str, list[Json]] = {
-    "watcher": [_LEASES, _rule("", "configmaps", "get list watch create update patch")],
-    "worker": [
-        _rule("", "pods", "get list watch create delete patch"),
-        _rule("", "pods/log", "get"),
-        _rule("", "configmaps", "get list watch"),
-        _LEASES,
-    ],
-}
-"""What they may do in the engine's own namespace."""
-
 KUBELET_RULES = [
     _rule("", "nodes nodes/status", "get list watch create update patch"),
     _rule("", "pods", "get list watch delete"),
     _rule("", "pods/status", "get update patch"),
     _rule("", "serviceaccounts/token", "create"),
     _rule("", "events", "create"),
-    _LEASES,
+    _rule("coordination.k8s.io", "leases", "get list watch create update patch"),
 ]
 """For the group of nodes, where no Node authorizer knows what a kubelet may do."""
 
@@ -82,12 +53,8 @@ class Installed:
 
 async def install(admin: Api, nodes: int, node_rights: bool, ca: bool) -> Installed:
     """Create everything. `node_rights`: kubelets need a role; `ca`: agents speak https."""
-    await _create(admin, "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    await _apply(admin, AGENT_RIGHTS)
-    for account in ENGINE:
-        body = {"metadata": {"name": account}}
-        await _create(admin, f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", body)
-        await _grant(admin, account)
+    for manifests in RIGHTS:
+        await _apply(admin, (DEPLOY / manifests).read_text())
     if node_rights:
         await _grant_kubelets(admin)
     workloads = [await _workload(admin, name, max(1, nodes * 2 // 3)) for name in WORKLOADS]
@@ -163,13 +130,6 @@ async def _owner(admin: Api, namespace: str, kind: str, name: str, spec: Json) -
     }
     created = await admin.create(f"/apis/apps/v1/namespaces/{namespace}/{kind}", body)
     return str(created["metadata"]["uid"])
-
-
-async def _grant(admin: Api, account: str) -> None:
-    subject = {"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}
-    name = f"gpumend-{account}"
-    await _bind(admin, "clusterrole", "", name, CLUSTER_RULES[account], subject)
-    await _bind(admin, "role", f"/namespaces/{NAMESPACE}", name, OWN_RULES[account], subject)
 
 
 async def _grant_kubelets(admin: Api) -> None:
