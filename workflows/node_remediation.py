@@ -24,7 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from activities import search_attributes as keys
     from fleet import names
     from fleet.closing import Closing
-    from fleet.decision import Act, Ask, Basis, Decision, HandOff, Wait
+    from fleet.decision import Act, Ask, Decision, HandOff, Wait
     from fleet.incident import Incident
     from fleet.message import Granted, HoldRemoved, Message, NodeGone, Reported
     from fleet.opening import Opening
@@ -33,6 +33,7 @@ with workflow.unsafe.imports_passed_through():
     from fleet.report import Report
     from fleet.step import Step
     from policies.decide import decide
+    from policies.engine_fault import without_decision
     from policies.lease_terms import LeaseTerms
     from policies.schema import Policy
 
@@ -207,9 +208,7 @@ class NodeRemediation:
                 summary="what comes next",
             )
         except FailureError as failure:  # a local activity fails with its own error, unwrapped
-            basis = Basis(now, (), incident.digest, self._policy.digest)
-            need = f"mend the engine: decide failed three times ({failure})"[:500]
-            return HandOff((need,), ("a fault of the engine itself",), basis)
+            return without_decision(self._policy, incident, now, str(failure))
         return decision
 
     async def _perform(self, act: Act, stop: Callable[[], bool]) -> Outcome:

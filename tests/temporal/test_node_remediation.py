@@ -136,3 +136,20 @@ async def test_an_engine_that_cannot_decide_hands_off(server, monkeypatch):
         monkeypatch.undo()
         await run.order("cancel")
         assert (await run.result()).end is End.CANCELLED
+
+
+async def test_an_engine_that_cannot_decide_gives_its_lease_back_and_hands_off(server, monkeypatch):
+    def broken(*_: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    truth = Truth((MEMORY,))
+    truth.drained.clear()
+    async with running(server.client, truth) as run:
+        await run.until(truth.draining.is_set)
+        monkeypatch.setattr(deciding, "decide", broken)
+        truth.drained.set()
+        await run.reached("hand-off")
+        assert truth.steps()[-2:] == ["drain", "give-back"]
+        monkeypatch.undo()
+        await run.order("cancel")
+        assert (await run.result()).end is End.CANCELLED
