@@ -19,8 +19,8 @@ from fleet.reason import INTERRUPTED
 HEARTBEAT_SECONDS = 10.0
 """A cancel arrives with a heartbeat; every wait within a step has a limit of its own."""
 
-_WORKS_LATER = (TooManyRequests, Expired, Conflict)
-"""Refusals of a moment: the next try reads and looks again."""
+WORKS_LATER = (Transient, Ambiguous, TooManyRequests, Expired, Conflict)
+"""What a later try, which reads and looks again, may find otherwise."""
 
 
 class Progress:
@@ -52,11 +52,9 @@ async def conduct(work: Callable[[Progress], Awaitable[Outcome]]) -> Outcome:
             raise
         kind = OutcomeKind.AMBIGUOUS if progress.acted else OutcomeKind.CANCELLED
         return ended(kind, INTERRUPTED, progress.words)
-    except (Transient, Ambiguous) as problem:
+    except WORKS_LATER as problem:
         raise _later(problem, getattr(problem, "retry_after", None)) from problem
     except Refused as problem:
-        if isinstance(problem, _WORKS_LATER):
-            raise _later(problem, getattr(problem, "retry_after", None)) from problem
         return ended(OutcomeKind.PERMANENT, REFUSED, str(problem))
     finally:
         beat.cancel()

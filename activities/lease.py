@@ -4,13 +4,16 @@ Also the budget's own two: tell incidents that a lease is there, and look whethe
 still needed. How many a scope allows is `scope_claims`; who is next is `policies.budget`.
 """
 
+import logging
 from collections.abc import Mapping
 
 from temporalio import activity
 
 from activities.coalescer import Coalescer
+from activities.conduct import WORKS_LATER
+from activities.look import node_path
 from activities.scope_claims import ScopeClaims
-from fleet.errors import Ambiguous, NotFound, Refused, Transient
+from fleet.errors import NotFound, Refused
 from fleet.mark import MarkState
 from fleet.names import incident_workflow_id
 from fleet.node import read_node
@@ -20,6 +23,8 @@ from fleet.reason import QUEUED
 from fleet.request import StepRequest
 from policies.budget import Ask
 from policies.lease_terms import LeaseTerms
+
+_log = logging.getLogger(__name__)
 
 
 class LeaseActivities:
@@ -39,7 +44,7 @@ class LeaseActivities:
             stops = await self._coalescer.ask(ask)
         except NotFound:
             return Outcome(OutcomeKind.SUPERSEDED, "node-gone", f"{node.name} is not there")
-        except (Transient, Ambiguous) as problem:
+        except WORKS_LATER as problem:
             return Outcome(OutcomeKind.TRANSIENT, "unreachable", str(problem))
         except Refused as problem:
             return Outcome(OutcomeKind.PERMANENT, problem.reason, str(problem))
@@ -53,7 +58,7 @@ class LeaseActivities:
         """SUCCEEDED: neither lease nor ask of this incident is left."""
         try:
             await self._coalescer.give(_incident(request))
-        except (Transient, Ambiguous) as problem:
+        except WORKS_LATER as problem:
             return Outcome(OutcomeKind.TRANSIENT, "unreachable", str(problem))
         except Refused as problem:
             return Outcome(OutcomeKind.PERMANENT, problem.reason, str(problem))
@@ -77,20 +82,32 @@ class BudgetActivities:
         """Given incident -> node, return the incidents whose lease nobody needs any more.
 
         A closed run whose node still carries an owned mark is taken up again by the next run, which
-        goes on with the lease.
+        goes on with the lease. What cannot be told of one keeps that lease and no other.
         """
-        return [
-            incident
-            for incident, node in leases.items()
-            if not await self._incidents.is_open(incident) and not await self._owned(node)
-        ]
+        return [each for each, node in leases.items() if await self._is_over(each, node)]
 
-    async def _owned(self, name: str) -> bool:
+    async def _is_over(self, incident: str, node: str) -> bool:
         try:
-            node = read_node(await self._kubernetes.get(f"/api/v1/nodes/{name}"), "")
+            open_still = await self._incidents.is_open(incident)
+            return not open_still and not await self._owned(incident, node)
+        except (*WORKS_LATER, Refused, ValueError) as problem:
+            _log.warning("what=lease-kept incident=%s why=%r", incident, str(problem))
+            return False
+
+    async def _owned(self, incident: str, name: str) -> bool:
+        """Whether the mark says that this incident, not another machine's, has the node."""
+        try:
+            node = read_node(await self._kubernetes.get(node_path(name)), "")
         except NotFound:
             return False
-        return node.mark is not None and node.mark.state is MarkState.OWNED
+        if node.mark_problem:
+            raise ValueError(node.mark_problem)
+        mark = node.mark
+        return (
+            mark is not None
+            and mark.state is MarkState.OWNED
+            and incident.endswith(f"/{name}/{mark.machine}")
+        )
 
 
 def _incident(request: StepRequest) -> str:

@@ -5,12 +5,13 @@ a storm of asks does not list all nodes once each.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from activities.waiting import list_all
 from fleet.node import NodeIdentity
-from fleet.ports import Kubernetes
+from fleet.ports import Json, Kubernetes
 from policies.amounts import allowed
 from policies.budget import Claim
 from policies.lease_terms import LeaseTerms
@@ -67,24 +68,14 @@ class ScopeClaims:
         ):
             query = {"labelSelector": f"{key}={value}"}
             members = await self._all(f"/api/v1/namespaces/{namespace}/pods", query)
-            size = len({each["spec"].get("nodeName") for each in members} - {None})
+            running = [each for each in members if _job(each, terms)]
+            size = len({each["spec"].get("nodeName") for each in running} - {None})
             scope = f"{JOB}/{namespace}/{value}"
             claims += [Claim(scope, allowed(each.max, max(1, size))) for each in budgets]
         return tuple(claims)
 
-    async def _all(self, path: str, query: Mapping[str, str]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        token = ""
-        for _ in range(_MOST_PAGES):
-            page = await self._kubernetes.page(path, query=query, token=token)
-            found += page.items
-            token = page.next_page
-            if not token:
-                break
-        return found
-
-
-_MOST_PAGES = 1_000
+    async def _all(self, path: str, query: Mapping[str, str]) -> Sequence[Json]:
+        return (await list_all(self._kubernetes, path, query)).objects
 
 
 def _job(pod: Mapping[str, Any], terms: LeaseTerms) -> tuple[str, str, str] | None:

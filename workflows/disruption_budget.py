@@ -6,6 +6,7 @@ Asks that wait are granted by an activity that signals their incidents; a lost s
 only, since who waits asks again.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
 
@@ -17,15 +18,15 @@ from workflows.timing import BUDGET_CALL, BUDGET_RETRY
 with workflow.unsafe.imports_passed_through():
     from fleet import names
     from policies import budget
-    from policies.budget import Ledger
+    from policies.budget import Ask, Ledger
     from policies.exchange import Answer, Batch
 
 LOOK_EVERY = timedelta(minutes=10)
 """A lease is looked at this long after it was granted or last seen to be needed."""
 GRANTS_AT_ONCE = 200
 LOOKS_AT_ONCE = 50
-MOST_WAITING = 10_000
-"""Asks on record; more would not fit into one payload. Who is refused asks again."""
+MOST_WAITING = 4_000
+"""Asks on record, so that a ledger fits into one payload of two megabytes. Others ask again."""
 
 
 @workflow.defn(name=names.BUDGET_WORKFLOW)
@@ -54,18 +55,24 @@ class DisruptionBudget:
         """Put a batch on record; the answer says which asks hold a lease now."""
         now = workflow.now()
         self._ledger = budget.give(self._ledger, frozenset(batch.gives), now)
-        self._ledger = budget.ask(self._ledger, batch.asks, now)
+        self._ledger = budget.ask(self._ledger, self._with_room(batch.asks), now)
         holders = self._ledger.holders
         granted = tuple(each.incident for each in batch.asks if each.incident in holders)
         self._told = (self._told | frozenset(granted)) & holders
         self._news = True
         asked = [each for each in batch.asks if each.incident not in holders]
-        return Answer(granted, {each.incident: budget.why(self._ledger, each) for each in asked})
+        return Answer(granted, {each.incident: self._why(each) for each in asked})
 
-    @exchange.validator
-    def _may_exchange(self, batch: Batch) -> None:
-        if len(self._ledger.waiting) + len(batch.asks) > MOST_WAITING:
-            raise ApplicationError("too many asks are waiting", type="BudgetFull")
+    def _why(self, ask: Ask) -> str:
+        waits = any(each.incident == ask.incident for each in self._ledger.waiting)
+        return budget.why(self._ledger, ask) if waits else "too many asks are waiting"
+
+    def _with_room(self, asks: Sequence[Ask]) -> Sequence[Ask]:
+        """Those that are on record already, and new ones while there is room."""
+        known = frozenset(each.incident for each in self._ledger.waiting)
+        new = [each for each in asks if each.incident not in known]
+        room = max(0, MOST_WAITING - len(known))
+        return [*(each for each in asks if each.incident in known), *new[:room]]
 
     @workflow.update(name=names.UPDATE_FREEZE, description="Grant nothing more")
     def freeze(self, actor: str, reason: str) -> str:
@@ -140,10 +147,12 @@ class DisruptionBudget:
             left = max(leases[0].looked + LOOK_EVERY - workflow.now(), timedelta(seconds=1))
         with suppress(TimeoutError):
             await workflow.wait_condition(self._has_news, timeout=left)
-        self._news = bool(self._ledger.holders - self._told)
+        self._news = False
 
     def _has_news(self) -> bool:
-        return self._news or workflow.info().is_continue_as_new_suggested()
+        """An update, or leases that a look or a full batch of grants left untold."""
+        untold = bool(self._ledger.holders - self._told)
+        return self._news or untold or workflow.info().is_continue_as_new_suggested()
 
     def _show(self) -> None:
         workflow.set_current_details(budget.in_words(self._ledger))

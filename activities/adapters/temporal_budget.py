@@ -32,7 +32,7 @@ class TemporalBudget:
     async def exchange(self, batch: Batch) -> Answer:
         """Put a batch on record.
 
-        Raises `Transient`, `Ambiguous` (send it again) or `Refused` (the budget is full).
+        Raises `Transient`, `Ambiguous` (send it again) or `Refused`.
         """
         start: WithStartWorkflowOperation[object, None] = WithStartWorkflowOperation(
             names.BUDGET_WORKFLOW,
