@@ -77,10 +77,9 @@ class Run:
                 supervisor = Supervisor(directory / "logs", self._tell)
                 await stack.enter_async_context(supervisor)
                 self._tell(f"policy {POLICY}")
-                builder = StageBuilder(self._settings, self._scenario, directory, supervisor, stack)
-                stage = await builder.build()
-                self._tell(f"Temporal UI {stage.ui}")
-                yield stage, supervisor
+                told = supervisor, stack, self._tell
+                builder = StageBuilder(self._settings, self._scenario, directory, *told)
+                yield await builder.build(), supervisor
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 

@@ -5,7 +5,7 @@ import secrets
 import socket
 import ssl
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,16 +62,19 @@ class StageBuilder:
         directory: Path,
         supervisor: Supervisor,
         stack: AsyncExitStack,
+        tell: Callable[[str], None],
     ) -> None:
         self._settings = settings
         self._scenario = scenario
         self._directory = directory
         self._supervisor = supervisor
         self._stack = stack
+        self._tell = tell
 
     async def build(self) -> Stage:
         """Start everything; raise NotStarted with the last words of what did not."""
         endpoint, (temporal, ui) = await asyncio.gather(self._api(), self._temporal())
+        self._tell(f"Temporal UI {ui}")
         kubeconfig = endpoint.write_kubeconfig(self._directory / "kubeconfig")
         stage = Stage(self._directory, endpoint, temporal, ui, kubeconfig)
         stage.machines = {
