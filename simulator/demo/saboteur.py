@@ -3,7 +3,8 @@
 The engine has no such switch. It is composed here with a port to Kubernetes that lies to it, so
 that what is tried is whether the observer, who reads only the audit, finds it out.
 
-- `release`: after a repair, every verify looks passed, whatever it found.
+- `release`: every verify looks passed, and a node that the engine works on looks healthy. Both, as
+  the engine gives a node back only when verify and agent agree.
 - `unknown`: a condition of ours that could not be told looks like a fault.
 """
 
@@ -22,7 +23,8 @@ from fleet.part import parse_part
 from fleet.ports import Json, Kubernetes, Page, PatchType, WatchEvent
 
 STEP_LABEL = "gpumend.io/step"
-REPAIRS = ("reset-gpu", "reboot")
+OURS = "gpumend.io/"
+MARK = "gpumend.io/incident"
 
 
 class LyingKubernetes:
@@ -31,8 +33,7 @@ class LyingKubernetes:
     def __init__(self, inner: Kubernetes, sabotage: str) -> None:
         """`sabotage` is a key of `LIES`."""
         self._inner = inner
-        self._bend = LIES[sabotage]
-        self._repaired: set[str] = set()
+        self._lie = LIES[sabotage]
 
     async def get(self, path: str) -> Json:
         """As the port."""
@@ -58,10 +59,7 @@ class LyingKubernetes:
 
     async def create(self, path: str, body: Json) -> Json:
         """As the port."""
-        created = await self._inner.create(path, body)
-        if _step(created) in REPAIRS:
-            self._repaired.add(created["spec"]["nodeName"])
-        return self._lie(created)
+        return self._lie(await self._inner.create(path, body))
 
     async def patch(self, path: str, body: Json | list[Json], kind: PatchType) -> Json:
         """As the port."""
@@ -70,11 +68,6 @@ class LyingKubernetes:
     async def delete(self, path: str, *, uid: str, grace_seconds: int | None = None) -> Json:
         """As the port."""
         return await self._inner.delete(path, uid=uid, grace_seconds=grace_seconds)
-
-    def _lie(self, thing: Json) -> Json:
-        if _step(thing) == "verify" and thing["spec"].get("nodeName") not in self._repaired:
-            return thing
-        return self._bend(thing)
 
     @asynccontextmanager
     async def _bent(
@@ -98,6 +91,24 @@ def passed_verify(thing: Json) -> Json:
             terminated["exitCode"] = 0
             copy["status"]["phase"] = "Succeeded"
     return copy
+
+
+def healthy_if_owned(thing: Json) -> Json:
+    """A node whose incident a workflow has taken up looks as if its agent found nothing."""
+    mark = (thing.get("metadata", {}).get("annotations") or {}).get(MARK, "")
+    if '"owned"' not in mark:
+        return thing
+    copy: Json = json.loads(json.dumps(thing))
+    for each in copy["status"]["conditions"]:
+        if each["type"].startswith(OURS):
+            boot = parse_message(each["message"]).boot_id
+            each.update(status="True", reason="Healthy", message=format_message(boot, []))
+    return copy
+
+
+def all_well(thing: Json) -> Json:
+    """The lie about a release: whatever is looked at has been proven well."""
+    return healthy_if_owned(passed_verify(thing))
 
 
 def fault_for_unknown(thing: Json) -> Json:
@@ -129,7 +140,7 @@ def _well(finding: Mapping[str, Any]) -> Json:
     return {"check": finding["check"], "part": finding["part"], "verdict": "ok"}
 
 
-LIES = {"release": passed_verify, "unknown": fault_for_unknown}
+LIES = {"release": all_well, "unknown": fault_for_unknown}
 
 
 def main(sabotage: str, arguments: Sequence[str]) -> int:

@@ -10,7 +10,7 @@ from simulator.demo.kills import CALLS, MATRIX, parse_kill
 from simulator.demo.narrator import Narrator
 from simulator.demo.outcome import RunOutcome, as_json, in_words
 from simulator.demo.run import promises_of
-from simulator.demo.saboteur import fault_for_unknown, passed_verify
+from simulator.demo.saboteur import all_well, fault_for_unknown, passed_verify
 from simulator.demo.scenario import FEWEST_NODES, MOST_NODES, write_scenario
 from simulator.demo.settings import POLICY
 from simulator.demo.tail import AuditTail
@@ -159,6 +159,16 @@ def test_the_lie_about_a_verify_bends_only_a_verify():
     assert sight.result(pod) == "failed"
     reset = {**pod, "metadata": {"labels": {"gpumend.io/step": "reset-gpu"}}}
     assert passed_verify(reset) is reset
+
+
+def test_the_lie_about_a_release_makes_an_owned_node_healthy_and_no_other():
+    conditions = [{"type": "gpumend.io/Memory", "status": "False", "message": "boot=b1"}]
+    status = {"conditions": [*conditions, {"type": "Ready", "status": "False"}]}
+    node = {"metadata": {"annotations": {sight.MARK: '{"state":"owned"}'}}, "status": status}
+    bent = sight.conditions(all_well(node))
+    assert (bent["gpumend.io/Memory"]["status"], bent["Ready"]["status"]) == ("True", "False")
+    pending = {**node, "metadata": {"annotations": {sight.MARK: '{"state":"pending"}'}}}
+    assert all_well(pending) is pending
 
 
 def test_the_lie_about_the_unknown_makes_a_fault_of_it_that_the_engine_can_read():
