@@ -5,13 +5,13 @@ that what is tried is whether the observer, who reads only the audit, finds it o
 
 - `release`: every verify looks passed, and a node that the engine works on looks healthy. Both, as
   the engine gives a node back only when verify and agent agree.
-- `unknown`: a condition of ours that could not be told looks like a fault.
+- `unknown`: what a condition or a verify could not tell looks like a fault.
 """
 
 import importlib
 import json
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -79,6 +79,20 @@ class LyingKubernetes:
 
 def passed_verify(thing: Json) -> Json:
     """A verify pod that ended looks as if it had found nothing."""
+    return _verify_with(thing, "done", 0, _well)
+
+
+def failed_verify(thing: Json) -> Json:
+    """A verify pod that could not tell looks as if it had found a fault."""
+    if '"unknown"' not in json.dumps(thing.get("status") or {}).replace('\\"', '"'):
+        return thing
+    return _verify_with(thing, "failed", 1, _accused)
+
+
+def _verify_with(
+    thing: Json, result: str, status: int, finding: Callable[[Mapping[str, Any]], Json]
+) -> Json:
+    """A verify pod with another end; every other object as it is."""
     if _step(thing) != "verify":
         return thing
     copy: Json = json.loads(json.dumps(thing))
@@ -86,10 +100,10 @@ def passed_verify(thing: Json) -> Json:
         terminated = (each.get("state") or {}).get("terminated") or {}
         if terminated.get("message"):
             report = json.loads(terminated["message"])
-            findings = [_well(finding) for finding in report.get("findings", ())]
-            terminated["message"] = json.dumps({**report, "result": "done", "findings": findings})
-            terminated["exitCode"] = 0
-            copy["status"]["phase"] = "Succeeded"
+            findings = [finding(one) for one in report.get("findings", ())]
+            terminated["message"] = json.dumps({**report, "result": result, "findings": findings})
+            terminated["exitCode"] = status
+            copy["status"]["phase"] = "Failed" if status else "Succeeded"
     return copy
 
 
@@ -112,6 +126,11 @@ def all_well(thing: Json) -> Json:
 
 
 def fault_for_unknown(thing: Json) -> Json:
+    """The lie about the unknown: whatever could not be told is taken for a memory fault."""
+    return faulty_condition(failed_verify(thing))
+
+
+def faulty_condition(thing: Json) -> Json:
     """A memory condition of ours that is unknown looks like a fault of the first GPU."""
     conditions = (thing.get("status") or {}).get("conditions") or ()
     if not any(_untold(each) for each in conditions):
@@ -140,21 +159,33 @@ def _well(finding: Mapping[str, Any]) -> Json:
     return {"check": finding["check"], "part": finding["part"], "verdict": "ok"}
 
 
+def _accused(finding: Mapping[str, Any]) -> Json:
+    if finding["verdict"] != "unknown":
+        return dict(finding)
+    return {
+        "check": finding["check"],
+        "part": "gpu:0",
+        "verdict": "fault",
+        "fault": FaultName.UNCONTAINED_MEMORY.value,
+        "code": "xid:95",
+        "advice": Advice.RESET_GPU.value,
+        "severity": "fatal",
+    }
+
+
 LIES = {"release": all_well, "unknown": fault_for_unknown}
 
 
 def main(sabotage: str, arguments: Sequence[str]) -> int:
     """Run the engine's own composition root with the lying port in place of the honest one."""
-    root = importlib.import_module("worker")
-    honest = adapter.connect
 
     @asynccontextmanager
-    async def connect(*given: Any, **named: Any) -> AsyncIterator[Kubernetes]:
-        async with honest(*given, **named) as kubernetes:
+    async def connect() -> AsyncIterator[Kubernetes]:
+        async with adapter.connect() as kubernetes:
             yield LyingKubernetes(kubernetes, sabotage)
 
-    setattr(adapter, "connect", connect)  # noqa: B010
-    status: int = root.main(arguments)
+    root = importlib.import_module("worker")
+    status: int = root.main(arguments, connect)
     return status
 
 

@@ -161,6 +161,22 @@ def test_the_lie_about_a_verify_bends_only_a_verify():
     assert passed_verify(reset) is reset
 
 
+def test_the_lie_about_the_unknown_turns_only_a_verify_that_could_not_tell():
+    def verify(verdict):
+        finding = {"check": "kernel-log", "part": "host", "verdict": verdict}
+        message = json.dumps({"result": "failed", "findings": [finding]})
+        return {
+            "metadata": {"labels": {"gpumend.io/step": "verify"}},
+            "status": {"containerStatuses": [{"state": {"terminated": {"message": message}}}]},
+        }
+
+    bent = fault_for_unknown(verify("unknown"))
+    status = bent["status"]["containerStatuses"][0]
+    assert json.loads(status["state"]["terminated"]["message"])["findings"][0]["verdict"] == "fault"
+    well = verify("ok")
+    assert fault_for_unknown(well) is well
+
+
 def test_the_lie_about_a_release_makes_an_owned_node_healthy_and_no_other():
     conditions = [{"type": "gpumend.io/Memory", "status": "False", "message": "boot=b1"}]
     status = {"conditions": [*conditions, {"type": "Ready", "status": "False"}]}

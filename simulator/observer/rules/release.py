@@ -37,8 +37,9 @@ def release(writes: list[Write], _: Promises) -> Iterator[Violation]:
             continue
         case = cases.pop(write.name, _Case())
         if engine(write) and not case.proven and (case.repaired or sight.faults(before)):
-            why = "after a step without a verify" if case.repaired else "with its fault standing"
-            yield Violation("release", write.at, f"{write.name} released {why} that passed")
+            why = "after a step" if case.repaired else "with its fault standing"
+            what = f"{write.name} released {why}, and no verify had passed"
+            yield Violation("release", write.at, what)
 
 
 def _note_verify(write: Write, cases: dict[str, _Case], steps: dict[str, int]) -> None:
