@@ -79,6 +79,11 @@ def test_an_agent_that_writes_what_is_not_its_own_is_found(request_body, name, s
     assert broken(log) == {"agent"}
 
 
+def test_a_broken_sensor_is_no_accusation():
+    log = Log().node().pod("w1").condition("monitor-silent", kind="gpumend.io/Probes")
+    assert broken(log.hold("monitor-silent").evict("w1")) == {"unknown"}
+
+
 def test_a_release_without_any_step_needs_no_verify_but_no_standing_fault():
     well = drained_node().condition(status="True").release()
     assert broken(well) == set()

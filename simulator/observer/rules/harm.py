@@ -24,20 +24,28 @@ def held(writes: list[Write], _: Promises) -> Iterator[Violation]:
             yield Violation("held", write.at, f"{write.what} on {node}, which was not held")
 
 
+NO_ACCUSATION = {"monitor-silent", "unknown-code"}
+"""Faults that say only that nobody knows: they may hold a node, and justify no harm."""
+
+
 def unknown(writes: list[Write], _: Promises) -> Iterator[Violation]:
     """Nothing is disrupted unless, since the hold, some condition stated a fault positively."""
     accused: dict[str, bool] = {}
     for write, world in replay(writes):
         node = node_of(write, world)
         before = world.nodes.get(node, {})
-        if disrupts(write) and not (accused.get(node) or sight.faults(before)):
+        if disrupts(write) and not (accused.get(node) or _accusations(before)):
             yield Violation(
                 "unknown", write.at, f"{write.what} on {node}, where no fault was known"
             )
         if write.done and write.resource == "nodes":
             held_now = sight.hold(write.response) is not None
-            known = bool(sight.faults(write.response) or sight.faults(before))
+            known = bool(_accusations(write.response) | _accusations(before))
             accused[node] = held_now and (accused.get(node, False) or known)
+
+
+def _accusations(node: sight.Json) -> set[str]:
+    return sight.faults(node) - NO_ACCUSATION
 
 
 def evidence(writes: list[Write], _: Promises) -> Iterator[Violation]:
