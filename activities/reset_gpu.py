@@ -42,14 +42,10 @@ class ResetGpuActivities:
         return await conduct(lambda progress: self._reset(request, progress))
 
     async def _reset(self, request: StepRequest, progress: Progress) -> Outcome:
-        begun = await self._pods.exists(request.operation)
-        sight = await look(self._kubernetes, request, self._now, premise=not begun)
-        if isinstance(sight, Outcome):
-            return sight
-        holders = () if begun else await self._holders(sight, request)
-        if holders:
-            names = ", ".join(str(each) for each in holders)
-            return ended(OutcomeKind.PERMANENT, GPU_IN_USE, names, sight.node)
+        if not await self._pods.exists(request.operation):
+            no = await self._refusal(request)
+            if no:
+                return no
 
         def asked() -> None:
             progress.acted = True
@@ -58,6 +54,17 @@ class ResetGpuActivities:
         report = await self._pods.run(step_request(request), request.node.name, asked=asked)
         after = await glance(self._kubernetes, request)
         return after if isinstance(after, Outcome) else repair_outcome(report, request, after.node)
+
+    async def _refusal(self, request: StepRequest) -> Outcome | None:
+        """Why it must not begin. One that has begun is seen to its end, whatever came since."""
+        sight = await look(self._kubernetes, request, self._now, premise=True)
+        if isinstance(sight, Outcome):
+            return sight
+        holders = await self._holders(sight, request)
+        if not holders:
+            return None
+        names = ", ".join(str(each) for each in holders)
+        return ended(OutcomeKind.PERMANENT, GPU_IN_USE, names, sight.node)
 
     async def _holders(self, sight: Sight, request: StepRequest) -> tuple[PlannedPod, ...]:
         """Pods that the drain should have waited for and that may hold a GPU."""

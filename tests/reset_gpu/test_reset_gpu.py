@@ -86,6 +86,20 @@ async def test_r30_a_reset_that_is_taken_up_again_is_found_done(cluster, tempora
     assert await cluster.pods("gpumend") == {f"step-{request.operation}"}
 
 
+async def test_a_reset_that_has_begun_is_seen_to_its_end_whatever_people_say_meanwhile(
+    cluster, temporal
+):
+    """Taken for one that never began, it would be done again by the next step."""
+    node = await cluster.add_node()
+    answers(cluster)
+    request = request_for(node, Step.RESET_GPU)
+    await temporal.run(resets(cluster), request)
+    pause = {"metadata": {"annotations": {"gpumend.io/pause": "wait"}}}
+    await cluster.raw.patch("/api/v1/nodes/n1", pause, "application/merge-patch+json")
+    outcome = await temporal.run(resets(cluster), request)
+    assert outcome.kind is OutcomeKind.SUCCEEDED
+
+
 async def test_a_reset_whose_pod_never_started_did_not_happen(quiet_cluster, temporal):
     node = await quiet_cluster.add_node()
     activity = resets(quiet_cluster, timedelta(milliseconds=100))
