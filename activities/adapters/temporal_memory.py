@@ -51,20 +51,29 @@ class TemporalMemory:
         if run.status is WorkflowExecutionStatus.CONTINUED_AS_NEW:
             return ()  # its attempts are with the incident that went on
         if run.status is not WorkflowExecutionStatus.COMPLETED:
-            return await self._asked_for(handle)
+            return await self._asked_for(run)
         try:
             closing = await translated(handle.result(follow_runs=False))
         except WorkflowFailureError as failure:
             raise Refused(0, "unreadable", f"run {run.run_id}: {failure.cause}") from failure
         return closing.repairs
 
-    async def _asked_for(self, handle: WorkflowHandle[object, Closing]) -> tuple[PastAttempt, ...]:
-        found = []
-        async for event in translated_each(handle.fetch_history_events()):
-            scheduled = event.activity_task_scheduled_event_attributes
-            if scheduled.activity_type.name in REPAIRS:
-                found.append(await self._read(event))
-        return tuple(found)
+    async def _asked_for(self, run: WorkflowExecution) -> tuple[PastAttempt, ...]:
+        """What the histories of a run and of those that it went on from asked for."""
+        found: list[PastAttempt] = []
+        run_id = run.run_id
+        for _ in range(MOST_RUNS):
+            handle = self._client.get_workflow_handle(run.id, run_id=run_id)
+            run_id = ""
+            async for event in translated_each(handle.fetch_history_events()):
+                started = event.workflow_execution_started_event_attributes
+                run_id = run_id or started.continued_execution_run_id
+                scheduled = event.activity_task_scheduled_event_attributes
+                if scheduled.activity_type.name in REPAIRS:
+                    found.append(await self._read(event))
+            if not run_id:
+                return tuple(found)
+        raise Refused(0, "too-many", f"{run.id} went on {MOST_RUNS} times or more")
 
     async def _read(self, event: HistoryEvent) -> PastAttempt:
         scheduled = event.activity_task_scheduled_event_attributes

@@ -1,5 +1,6 @@
 """On a server that asks for a new run every thirty events: nothing is lost in going on."""
 
+import asyncio
 import gc
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -9,15 +10,17 @@ import pytest_asyncio
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
+from activities.adapters.temporal_memory import TemporalMemory
 from activities.search_attributes import KEYS
 from fleet import names
 from fleet.incident import End
+from fleet.outcome import PastAttempt
 from fleet.step import Step
 from policies.budget import Ask, Claim
 from tests.incidents.virtual import a_fault
 from tests.temporal.conftest import TIMERS
 from tests.temporal.fakes import Truth
-from tests.temporal.running import running
+from tests.temporal.running import LONGEST, running
 from tests.temporal.test_disruption_budget import lending
 from workflows.disruption_budget import DisruptionBudget
 
@@ -73,3 +76,50 @@ async def test_a_budget_keeps_its_ledger_over_several_runs(impatient):
     assert [each.ask.incident for each in ledger.leases] == [f"n{n:02}" for n in range(5, 10)]
     assert len(ledger.waiting) == 20
     assert described.raw_description.workflow_execution_info.first_run_id != described.run_id
+
+
+async def test_weeks_of_reports_in_a_hand_off_are_many_short_runs_and_one_hand_off(impatient):
+    truth = Truth((a_fault("host", "thermal"),))
+    async with running(impatient.client, truth) as run:
+        await run.reached("hand-off")
+        handle = impatient.client.get_workflow_handle(run.handle.id)
+
+        async def moved() -> bool:
+            await handle.signal("report", truth.report())
+            described = await handle.describe()
+            return bool(described.run_id != run.handle.first_execution_run_id)
+
+        await run.until(moved)
+        needs = (await handle.query("plan"))["next"]["needs"]
+        assert "the policy lists no step" in needs[0]
+        await handle.execute_update("release", args=["ada", "cool again"])
+        closing = await run.result()
+    assert closing.end is End.HANDED_OFF
+    assert truth.steps() == ["hold", "release", "close"]
+
+
+async def test_a_storm_of_signals_between_two_looks_loses_none(impatient):
+    truth = Truth((a_fault("host", "thermal"),))
+    async with running(impatient.client, truth) as run:
+        await run.reached("hand-off")
+        handle = impatient.client.get_workflow_handle(run.handle.id)
+        await asyncio.gather(*(handle.signal("report", truth.report()) for _ in range(60)))
+        await handle.signal("node-gone", "")
+        closing = await run.result()
+    assert closing.end is End.SUPERSEDED
+
+
+async def test_attempts_of_a_run_that_went_on_and_was_terminated_are_all_remembered(impatient):
+    truth = Truth((a_fault("gpu:3", "uncontained-memory"),))
+    async with running(impatient.client, truth) as run:
+        await run.until(lambda: truth.steps().count("reboot") == 1)
+        await run.reached("hand-off")
+        handle = impatient.client.get_workflow_handle(run.handle.id)
+        assert (await handle.describe()).run_id != run.handle.first_execution_run_id
+        await handle.terminate()
+        memory = TemporalMemory(impatient.client)
+        past: tuple[PastAttempt, ...] = ()
+        async with asyncio.timeout(LONGEST):
+            while not past:
+                past = await memory.past_attempts(run.handle.id)
+    assert sorted(each.step for each in past) == [Step.REBOOT, Step.RESET_GPU]
