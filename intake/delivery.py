@@ -8,7 +8,7 @@ and what could not be sent is sent later; marks in the cluster outlive this proc
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from fleet.errors import Ambiguous, Refused, Transient
 from fleet.fault import Advice, Fault
@@ -87,8 +87,8 @@ def worse(before: Report, after: Report) -> bool:
 def due(sent: Sent | None, parcel: Parcel, now: datetime, settings: Settings) -> bool:
     """Whether the engine has to hear of this node now.
 
-    A pending mark is repeated until it is taken up; another one only when something changed, and
-    then at most once a minute, unless it got worse.
+    A pending mark is repeated until it is taken up, more seldom as it ages; another one only when
+    something changed, and then at most once a minute, unless it got worse.
     """
     if sent is None:
         return True
@@ -99,9 +99,15 @@ def due(sent: Sent | None, parcel: Parcel, now: datetime, settings: Settings) ->
         return True
     if after.state is MarkState.PENDING:
         again = before.state is not MarkState.PENDING
-        return again or now - sent.at >= settings.repeat_pending_after
+        return again or now - sent.at >= _patience(after.opened, now, settings)
     changed = parcel.report.fingerprint != sent.parcel.report.fingerprint
     return changed and now - sent.at >= settings.report_at_most_every
+
+
+def _patience(opened: datetime, now: datetime, settings: Settings) -> timedelta:
+    """Longer for a mark that is old: nobody takes it up, and each repeat is one more signal."""
+    longest = max(settings.repeat_pending_after, settings.compare_every)
+    return min(longest, max(settings.repeat_pending_after, (now - opened) / 10))
 
 
 def _weight(fault: Fault) -> int:

@@ -45,6 +45,16 @@ def test_a_node_is_news_when_it_changed_seldom_unless_it_got_worse(
     assert due(sent, parcel(*after), later(seconds=seconds), Settings()) is expected
 
 
+@pytest.mark.parametrize(
+    ("age", "seconds", "expected"),
+    [(600, 59, False), (600, 60, True), (86_400, 299, False), (86_400, 300, True)],
+)
+def test_a_mark_that_nobody_takes_up_is_repeated_more_seldom_as_it_ages(age, seconds, expected):
+    mark = a_mark(opened=later(seconds=seconds - age))
+    sent = Sent(parcel(mark, SICK), NOW)
+    assert due(sent, parcel(mark, SICK), later(seconds=seconds), Settings()) is expected
+
+
 def test_a_node_that_was_never_sent_is_news():
     assert due(None, parcel(PENDING, BETTER), NOW, Settings())
 
