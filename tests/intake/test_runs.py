@@ -103,9 +103,9 @@ async def test_a_reborn_machine_whose_incident_is_closed_is_a_node_like_any_othe
     await world.add_node("n1", SICK, machine="m1")
     async with world.watching() as watcher:
         await an_owned_node(world)
-        world.engine.open.clear()
         await world.delete("n1")
         await world.until(lambda: world.engine.heard("node-gone"))
+        world.engine.open.clear()
         await world.add_node("n1", machine="m1")
         await world.swept(watcher, 3)
         assert await free(world)
