@@ -86,8 +86,9 @@ class Incident:
     """Everything known of one node's trouble, from its opening to now.
 
     `node` is the Node object as it stands (the machine never changes), `boots` the boot ids seen,
-    newest last. `operations` counts the steps asked for and makes their ids; `digest` names this
-    state: equal facts in equal order have equal digests.
+    newest last. `opted_out` is when the node was first reported opted out: for good, as a cancel.
+    `operations` counts the steps asked for and makes their ids; `digest` names this state: equal
+    facts in equal order have equal digests.
     """
 
     opening: Opening
@@ -104,6 +105,7 @@ class Incident:
     hold_removed: HoldRemoved | None = None
     node_gone: NodeGone | None = None
     handed_off: HandedOff | None = None
+    opted_out: datetime | None = None
     digest: str = field(default="")
 
     @classmethod
@@ -177,6 +179,7 @@ class Incident:
             report=report,
             sightings=see(self.sightings, report, min(first, now), now),
             node_gone=None if back else self.node_gone,
+            opted_out=self.opted_out or (None if report.managed else now),
         )
 
     def _outdated(self, report: Report) -> bool:

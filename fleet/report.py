@@ -18,7 +18,7 @@ class Report:
     `unknown` names what could not be told (a condition type, a silent agent), each with its reason.
     `boot_id` is the Node's own. An empty `faults` with an empty `unknown` is a clean node.
     `witness` says whether our agent speaks for this boot at all: without it, absence of faults
-    proves nothing.
+    proves nothing. `managed` is False where people have opted the node out.
     """
 
     node: NodeIdentity
@@ -27,6 +27,7 @@ class Report:
     unknown: tuple[str, ...]
     observed: datetime
     witness: bool = True
+    managed: bool = True
 
     @property
     def clean(self) -> bool:
@@ -42,5 +43,6 @@ class Report:
             str(self.witness),
             *sorted(f"{each.key} {each.code} {each.advice}" for each in self.faults),
             *sorted(self.unknown),
+            *(() if self.managed else ("opted out",)),
         ]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

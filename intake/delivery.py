@@ -88,7 +88,8 @@ def due(sent: Sent | None, parcel: Parcel, now: datetime, settings: Settings) ->
     """Whether the engine has to hear of this node now.
 
     A pending mark is repeated until it is taken up, more seldom as it ages; another one only when
-    something changed, and then at most once a minute, unless it got worse.
+    something changed, and then at most once a minute, unless it got worse or people opted the node
+    out.
     """
     if sent is None:
         return True
@@ -96,6 +97,8 @@ def due(sent: Sent | None, parcel: Parcel, now: datetime, settings: Settings) ->
     if before.uid != after.uid or before.id != after.id:
         return True
     if worse(sent.parcel.report, parcel.report):
+        return True
+    if sent.parcel.report.managed and not parcel.report.managed:
         return True
     if after.state is MarkState.PENDING:
         again = before.state is not MarkState.PENDING

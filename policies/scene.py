@@ -159,10 +159,11 @@ class Scene:
         return order is not None and order.at >= since
 
     @cached_property
-    def opted_out(self) -> Attempt | None:
-        """The attempt that found the node opted out by label."""
+    def opted_out_at(self) -> datetime | None:
+        """When the node was found opted out by label: by a step of ours, or by the watcher."""
         attempts = reversed(self.incident.attempts)
-        return next((each for each in attempts if each.outcome.reason == UNMANAGED), None)
+        found = (each.ended for each in attempts if each.outcome.reason == UNMANAGED)
+        return next(found, self.incident.opted_out)
 
     @cached_property
     def hold_taken_at(self) -> datetime | None:
@@ -180,8 +181,8 @@ class Scene:
         order = self.order(Verb.CANCEL)
         if order:
             return order.at
-        if self.opted_out:
-            return self.opted_out.ended
+        if self.opted_out_at:
+            return self.opted_out_at
         taken = self.hold_taken_at
         if taken and self.now >= taken + self.limits.pause:
             return taken + self.limits.pause

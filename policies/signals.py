@@ -44,6 +44,7 @@ def read_report(
         unknown=tuple(dict.fromkeys(reason for each in said for reason in each.unknown)),
         observed=now,
         witness=own.spoke and not agent_silent,
+        managed=node.managed,
     )
 
 

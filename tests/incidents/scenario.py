@@ -13,6 +13,7 @@ Lines of a script, one a happening; times are seconds with a unit (`90s`, `10m`,
     at 60s gone | back UID                      the Node object goes; the machine comes back
     at 60s missed                               it went while nobody watched
     at 60s hold removed | mark removed          by a person
+    at 60s opted out                            by label
     at 60s pause|resume|cancel|release NAME WORDS
     STEP heals|succeeds|transient|permanent|ambiguous|cancelled|superseded [REASON] [30s]
     past STEP PART 3d                           an attempt of an earlier incident, so long ago
@@ -122,6 +123,8 @@ def _happening(what: list[str]) -> Callable[[World], Message | None]:  # noqa: C
                 return HoldRemoved(world.node.uid, False, world.now)
             case ["mark", "removed"]:
                 return HoldRemoved(world.node.uid, True, world.now)
+            case ["opted", "out"]:
+                world.managed = False
             case ["report"]:
                 pass
             case [verb, actor, *words]:

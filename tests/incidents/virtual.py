@@ -66,6 +66,7 @@ class World:
     boot: str = "b1"
     node: NodeIdentity = field(default_factory=lambda: an_opening().node)
     witness: bool = True
+    managed: bool = True
     unknown: tuple[str, ...] = ()
     scripts: dict[Step, deque[Script]] = field(default_factory=lambda: defaultdict(deque))
     timeline: list[tuple[datetime, Happening]] = field(default_factory=list)
@@ -84,8 +85,8 @@ class World:
 
     def report(self) -> Reported:
         said = (*self.faults, *self.phantoms)
-        report = Report(self.node, self.boot, said, self.unknown, self.now, self.witness)
-        return Reported(report, self.now)
+        known = (self.now, self.witness, self.managed)
+        return Reported(Report(self.node, self.boot, said, self.unknown, *known), self.now)
 
     def say(self, text: str) -> None:
         at = self.now - START

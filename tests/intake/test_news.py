@@ -1,5 +1,7 @@
 """What the engine is told of a marked node, and when."""
 
+from dataclasses import replace
+
 import pytest
 
 from fleet.fault import Advice, FaultName
@@ -13,6 +15,7 @@ SICK = a_report(a_fault())
 SICKER = a_report(a_fault(), a_fault(FaultName.THERMAL))
 BETTER = a_report()
 NEW_BOOT = a_report(a_fault(), boot_id="b2")
+OPTED_OUT = replace(SICK, managed=False)
 COUNTED = a_report(a_fault(count=500))
 PENDING, OWNED, PROBATION = (a_mark(each) for each in MarkState)
 
@@ -30,6 +33,8 @@ def parcel(mark, report):
         ((OWNED, SICK), (OWNED, BETTER), 60, True),
         ((OWNED, SICK), (OWNED, NEW_BOOT), 60, True),
         ((OWNED, SICK), (OWNED, SICKER), 1, True),
+        ((OWNED, SICK), (OWNED, OPTED_OUT), 1, True),
+        ((OWNED, OPTED_OUT), (OWNED, OPTED_OUT), 3600, False),
         ((PENDING, SICK), (PENDING, SICK), 29, False),
         ((PENDING, SICK), (PENDING, SICK), 30, True),
         ((PENDING, SICK), (OWNED, SICK), 3600, False),
