@@ -4,13 +4,15 @@ import argparse
 import os
 import sys
 
+from console import worker_settings
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Everything after the command belongs to `python -m worker`, which explains it."""
-    parser.add_argument("rest", nargs=argparse.REMAINDER, help="see gpumend worker -- --help")
+    """Add the worker's own flags: a wrong one is refused here, before anything is started."""
+    worker_settings.configure(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Become the worker; returns only if that fails."""
-    rest = [each for each in arguments.rest if each != "--"]
-    os.execv(sys.executable, [sys.executable, "-m", "worker", *rest])  # noqa: S606
+    flags = [f"--{name}={value}" for name, value in vars(arguments).items() if value is not None]
+    os.execv(sys.executable, [sys.executable, "-m", "worker", *flags])  # noqa: S606

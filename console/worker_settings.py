@@ -13,9 +13,10 @@ from pathlib import Path
 from policies.document import default_policy, load
 from policies.schema import Policy
 
-INCIDENTS, WATCHER, ALL = "incidents", "watcher", "all"
+ROLES = INCIDENTS, WATCHER, ALL = "incidents", "watcher", "all"
 GRACE = timedelta(seconds=20)
 """For running activities to end on SIGTERM; less than the thirty seconds a Pod is given."""
+LONGEST_GRACE = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,9 @@ class Settings:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    parser.add_argument("--role", choices=(INCIDENTS, WATCHER, ALL), default=_env("ROLE", ALL))
+    parser.add_argument(
+        "--role", type=_role, default=_env("ROLE", ALL), help=f"one of {', '.join(ROLES)}"
+    )
     parser.add_argument("--cluster", default=_env("CLUSTER", "default"), help="name of the cluster")
     parser.add_argument(
         "--policy", type=Path, default=_env("POLICY"), help="policy file of the watcher"
@@ -53,8 +56,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--grace",
-        type=float,
-        default=float(_env("GRACE", str(GRACE.total_seconds())) or 0),
+        type=_grace,
+        default=_env("GRACE", str(GRACE.total_seconds())),
         help="seconds for running steps to end on SIGTERM",
     )
 
@@ -66,7 +69,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         cluster=arguments.cluster,
         image=arguments.image,
         policy=arguments.policy,
-        grace=timedelta(seconds=max(1.0, arguments.grace)),
+        grace=timedelta(seconds=arguments.grace),
     )
 
 
@@ -75,6 +78,23 @@ def read_policy(settings: Settings) -> Policy:
     if settings.policy is None:
         return default_policy()
     return load(settings.policy.read_text(), str(settings.policy))
+
+
+def _role(text: str) -> str:
+    """Unlike `choices`, this holds for a default out of the environment too."""
+    if text not in ROLES:
+        raise argparse.ArgumentTypeError(f"one of {', '.join(ROLES)}, not {text!r}")
+    return text
+
+
+def _grace(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds <= LONGEST_GRACE.total_seconds():
+        raise argparse.ArgumentTypeError(f"1 to 3600 seconds, not {text!r}")
+    return seconds
 
 
 def _env(name: str, default: str | None = None) -> str | None:

@@ -78,7 +78,7 @@ def test_it_says_what_is_away_waits_for_it_and_stops_when_told(tmp_path, role, w
     ("flags", "words"),
     [
         (("--role", "watcher", "--policy", "nowhere.yaml"), "nowhere.yaml"),
-        (("--role", "nobody"), "invalid choice"),
+        (("--role", "nobody"), "one of incidents, watcher, all"),
     ],
 )
 def test_bad_usage_is_said_and_ends_with_two(tmp_path, flags, words):
