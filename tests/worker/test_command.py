@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from console import main, worker
+from console import main
 
 ENGINE = Path(__file__).parents[2] / "deploy/engine.yaml"
 
@@ -20,7 +20,7 @@ def became(monkeypatch):
     def execv(_, argv):
         raise Became(*argv[1:])
 
-    monkeypatch.setattr(worker.os, "execv", execv)
+    monkeypatch.setattr("os.execv", execv)
 
     def run(*arguments):
         with pytest.raises(Became) as found:
