@@ -20,6 +20,8 @@ def refusal(verb: Verb, actor: str, reason: str, incident: Incident) -> str | No
         return "there is nothing to resume: it is neither paused nor handed off, and held"
     if verb is Verb.RELEASE and _in_service(incident):
         return "the node is in service already (probation)"
+    if verb is Verb.RELEASE and _hold_taken(incident):
+        return "our hold was taken off by hand: resume (it is held again) or cancel (it ends)"
     if verb is Verb.CANCEL and any(each.verb is Verb.CANCEL for each in incident.orders):
         return "it is cancelled already"
     return None
@@ -35,6 +37,14 @@ def _waits_for_resume(incident: Incident) -> bool:
     handed, removed = incident.handed_off, incident.hold_removed
     open_since = [each.at for each in (handed, removed) if each]
     return _paused(incident) or any(not resumed or at > resumed[-1] for at in open_since)
+
+
+def _hold_taken(incident: Incident) -> bool:
+    removed = incident.hold_removed
+    if removed is None or removed.uid != incident.node.uid or incident.held:
+        return False
+    orders = incident.orders
+    return not any(each.verb is Verb.RESUME and each.at >= removed.at for each in orders)
 
 
 def _in_service(incident: Incident) -> bool:
