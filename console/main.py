@@ -7,6 +7,7 @@ pay for Temporal, Kubernetes and pydantic.
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from types import ModuleType
@@ -33,7 +34,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=f"gpumend {chosen}", description=COMMANDS[chosen][1])
     command = _load(chosen)
     command.configure(parser)
-    status: int = command.run(parser.parse_args(arguments[1:]))
+    return _run(command, parser.parse_args(arguments[1:]))
+
+
+def _run(command: ModuleType, arguments: argparse.Namespace) -> int:
+    """Run it; whoever read our output and had enough is nobody's fault."""
+    try:
+        status: int = command.run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.OK
     return status
 
 

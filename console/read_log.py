@@ -7,7 +7,6 @@ import argparse
 import contextlib
 import gc
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -35,8 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             log = _open(arguments.file, stack)
             _print(log, arguments)
-        except BrokenPipeError:  # who read our output had enough: nobody's fault
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except BrokenPipeError:
+            raise
         except OSError as error:
             print(f"gpumend read-log: {arguments.file}: {error.strerror}", file=sys.stderr)
             return exits.USAGE

@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -198,3 +200,18 @@ def test_the_shipped_examples_are_what_they_claim_to_be() -> None:
     ]
     small = load((EXAMPLES / "small-cluster.yaml").read_bytes(), "small-cluster.yaml")
     assert small.approval(Step.REBOOT)
+
+
+@pytest.mark.parametrize("action", ["explain", "schema", "reference"])
+def test_a_reader_that_leaves_is_no_error(action: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "console.main", "policy", action],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout
+    process.stdout.close()
+    assert process.stderr
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 0
