@@ -75,7 +75,7 @@ class StageBuilder:
         """Start everything; raise NotStarted with the last words of what did not."""
         endpoint, (temporal, ui) = await asyncio.gather(self._api(), self._temporal())
         self._tell(f"Temporal UI {ui}")
-        kubeconfig = endpoint.write_kubeconfig(self._directory / "kubeconfig")
+        kubeconfig = endpoint.write_kubeconfig(self._directory / "kubeconfig", kubectl=True)
         stage = Stage(self._directory, endpoint, temporal, ui, kubeconfig)
         stage.machines = {
             name: Machine.create(self._directory / "machines" / name, name, GPUS)

@@ -2,17 +2,25 @@
 
 import json
 import re
+from contextlib import AsyncExitStack, nullcontext
+from typing import cast
+from unittest.mock import AsyncMock
 
 import pytest
 
 from fleet.condition import parse_message
+from simulator.controllers.owners import Daemon
+from simulator.controlplane.endpoint import Endpoint
+from simulator.demo import stage
+from simulator.demo.install import Installed
 from simulator.demo.kills import CALLS, MATRIX, parse_kill
 from simulator.demo.narrator import Narrator
 from simulator.demo.outcome import RunOutcome, as_json, in_words
 from simulator.demo.run import promises_of
 from simulator.demo.saboteur import all_well, fault_for_unknown, passed_verify
 from simulator.demo.scenario import FEWEST_NODES, MOST_NODES, write_scenario
-from simulator.demo.settings import POLICY
+from simulator.demo.settings import POLICY, Settings
+from simulator.demo.supervisor import Supervisor
 from simulator.demo.tail import AuditTail
 from simulator.demo.verdict import differences, open_strikes
 from simulator.observer import sight
@@ -201,3 +209,28 @@ def test_the_lie_about_the_unknown_makes_a_fault_of_it_that_the_engine_can_read(
     assert sight.faults(node) == set()
     well = {"status": {"conditions": [{**condition, "status": "True"}]}}
     assert fault_for_unknown(well) is well
+
+
+async def test_the_kubeconfig_that_is_printed_lets_a_persons_kubectl_in(monkeypatch, tmp_path):
+    """kubectl sends no bearer token over plain http; the engine's own clients do."""
+
+    async def answer(value):
+        return value
+
+    endpoint = Endpoint("http://127.0.0.1:1", None, {"admin": "secret"}, tmp_path / "audit")
+    installed = Installed({"watcher": "w", "worker": "i"}, (), cast("Daemon", None))
+    builder = stage.StageBuilder
+    monkeypatch.setattr(builder, "_api", lambda _: answer(endpoint))
+    monkeypatch.setattr(builder, "_temporal", lambda _: answer(("t", "u")))
+    monkeypatch.setattr(builder, "_fleet", lambda *_: answer(None))
+    monkeypatch.setattr(builder, "_admin", lambda *_: nullcontext())
+    monkeypatch.setattr(stage, "install", lambda *_, **__: answer(installed))
+    async with AsyncExitStack() as stack:
+        programs = AsyncMock(Supervisor)
+        scenario = write_scenario(1)
+        with_all = builder(Settings(), scenario, tmp_path, programs, stack, lambda _: None)
+        built = await with_all.build()
+    printed = json.loads(built.kubeconfig.read_text())
+    assert printed["clusters"][0]["cluster"]["server"] == "http://admin:secret@127.0.0.1:1"
+    engine = json.loads((tmp_path / "kubeconfig-worker").read_text())
+    assert engine["users"][0]["user"] == {"token": "i"}
