@@ -11,19 +11,20 @@ from dataclasses import replace
 from probes import catalog
 from probes.kernel_log.reading import Reading
 
-_TAIL = re.compile(
+TAIL = re.compile(
     r"([A-Z][A-Z0-9_/]*)\s+(?:Non-?[Ff]atal|Fatal)(?:\s+XC\d+\s+i\d+\s+Link\s+(-?\d{2,4}|-?\d(?=\D))"
     r"(?:\s*\(\s*0x([0-9a-fA-F]{8})(?:[\s,]+0x([0-9a-fA-F]{8}))?)?)?"
 )
+"""Groups: unit, link, first word (reason), second word (error status)."""
+
 _SEVERITY = {"none": "warning", "follow_recovery_action": "degraded", "reset_gpu": "fatal"}
 
 
-def decode(reading: Reading, tail: str) -> Reading:
-    """Resolve `per_unit_rule` by the tail of the message after the process."""
-    found = _TAIL.search(tail)
-    if found is None:
+def judge(reading: Reading, words: tuple[str | None, ...] | None) -> Reading:
+    """Resolve `per_unit_rule` by the groups of `TAIL`."""
+    unit, link, first, second = words or (None, None, None, None)
+    if unit is None:
         return _judged(reading, None)
-    unit, link, first, second = found.groups()
     known = replace(
         reading,
         unit=unit,

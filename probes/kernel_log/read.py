@@ -7,20 +7,18 @@ the same message, stripped of time and process: it equals a fresh one.
 
 import operator
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from probes.kernel_log import framing, host, nic, nvrm, pcie, sxid, xid
+from probes.kernel_log.answer import NOTHING, Answer, answer, keep
 from probes.kernel_log.lines import Block
-from probes.kernel_log.memory import Memory, concerns, notes_only
+from probes.kernel_log.memory import Memory, notes_only
 from probes.kernel_log.reading import Reading
+from probes.kernel_log.storm import DIGITS, HEAD, Storm
 
 MAX_MESSAGE = 4096
 """Characters of a message that are looked at, at its start and at its end; the kernel prints at
 most 2048."""
-MAX_ANSWERS = 8192
-"""Answers kept; then the reader forgets them all and goes on."""
 MAX_KEY = 1024
 """Bytes of a line whose answer is kept."""
 
@@ -36,40 +34,12 @@ _WORDS = tuple(
 )  # fmt: skip
 """Without one of these a line reads as nothing."""
 
-_FRAME = (
+_FRAMED = re.compile(
     rb"(?:\[[ 0-9.]{1,24}\] |(?:[0-7],\d{1,20},\d{1,20},[^;\\#\n]{0,32};|"
     rb"(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8} [\w.-]+ |\d{4}-\d\d-\d\dT[\d:.,+Z-]+ [\w.-]+ )?kernel: )?"
-    rb"(?:\[[ \d.]{1,24}\] |\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\] )?)"
+    rb"(?:\[[ \d.]{1,24}\] |\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\] )?)(.*)$",
+    re.DOTALL,
 )
-_XID = (
-    rb"NVRM: Xid \(PCI:([0-9a-f]{4}:[0-9a-f:]{5}(?: GPU-I:[0-9]{1,4})?\): ([0-9]{1,3})), "
-    rb"(?:pid=[^,\\#\[\x00-\x1f\x7f-\xff]{1,12}"
-    rb"(?:, name=[^,\\#\[\x00-\x1f\x7f-\xff]{0,15})?(?:, |$))?"
-    rb"([^\\#\[\x00-\x1f\x7f-\xff]*)"
-)
-_LINES = re.compile(rb"^(?:" + _FRAME + _XID + rb"|([^\n]*))$", re.MULTILINE).findall
-"""Four parts a line. One Xid in a usual frame, which is what a storm is made of, gives device
-with code, code, and the tail after the process; every other line gives itself as the fourth."""
-_FRAMED = re.compile(_FRAME + rb"(.*)$", re.DOTALL)
-_TAILED = frozenset(str(code).encode() for code in xid.TAILS)
-_HEAD = b"NVRM: Xid (PCI:"
-
-
-@dataclass(slots=True)
-class Answer:
-    """What one line says. `kept` is the caller's, to keep what it makes of the readings.
-
-    remembers: some reading has to pass the memory. noted: the epoch of the memory in which
-    passing it again changes neither.
-    """
-
-    readings: tuple[Reading, ...]
-    remembers: bool = False
-    noted: int = -1
-    kept: Any = None
-
-
-NOTHING = Answer(())
 
 
 def read(text: str) -> tuple[Reading, ...]:
@@ -85,7 +55,7 @@ class Reader:
 
     def __init__(self) -> None:
         self._memory = Memory()
-        self._storm: dict[bytes, Answer] = {}
+        self._storm = Storm()
         self._others: dict[bytes, Answer] = {}
         self._line = 0
 
@@ -102,22 +72,23 @@ class Reader:
 
     def forget_answers(self) -> None:
         """Read on without the kept answers; what the boot's log said so far is remembered."""
-        self._storm.clear()
+        self._storm = Storm()
         self._others.clear()
 
     def answers(self, block: Block, *, uptime: float | None = None) -> list[Answer]:
         """An answer a line, in order, without line numbers, process ids and names.
 
-        This is the loop that a storm runs: it calls nothing for a message it has met before.
+        This is the loop that a storm runs: it calls next to nothing for what it has met before.
         """
-        answers, storm, memory = [], self._storm, self._memory
-        for number, (key, code, tail, line) in enumerate(_LINES(block.data), block.first):
-            if not key or b"NVRM" in tail or b"Xid (" in tail:  # another message glued to it
-                answer = self._long_way(line or _HEAD + key + b", " + tail)
+        answers, memory, storm = [], self._memory, self._storm
+        plain, known = storm.shapes, storm.answers
+        for number, line in enumerate(block.data.split(b"\n"), block.first):
+            shape = line[:2] + line.translate(None, DIGITS)
+            if shape in plain or storm.is_plain(shape):
+                key, _, tail = line.partition(HEAD)[2].partition(b", ")
+                answer = known.get(key) or storm.answer(key, tail) or self._long_way(line)
             else:
-                if code in _TAILED:
-                    key += b", " + tail
-                answer = storm.get(key) or _keep(storm, key, _one(_HEAD + key))
+                answer = self._long_way(line)
             if answer.remembers and answer.noted != memory.epoch:
                 answer = self._recalled(answer, line, number, uptime)
             answers.append(answer)
@@ -128,7 +99,11 @@ class Reader:
             return NOTHING
         framed = _FRAMED.match(raw)
         key = framed[1] if framed else raw
-        return self._others.get(key) or _keep(self._others, key, _read(key))
+        if known := self._others.get(key):
+            return known
+        made = _read(key)
+        small = len(key) <= MAX_KEY and made is not NOTHING
+        return keep(self._others, key, made) if small else made
 
     def _recalled(self, answer: Answer, raw: bytes, line: int, uptime: float | None) -> Answer:
         """The answer in the light of the memory; the same object where nothing changes."""
@@ -143,29 +118,10 @@ class Reader:
         return Answer(tuple(reading for reading in recalled if reading is not None))
 
 
-def _keep(answers: dict[bytes, Answer], key: bytes, answer: Answer) -> Answer:
-    if len(key) <= MAX_KEY and answer is not NOTHING:
-        if len(answers) >= MAX_ANSWERS:
-            answers.clear()
-        answers[key] = answer
-    return answer
-
-
 def _read(raw: bytes) -> Answer:
     """What a line says by itself, readings that only explain others included."""
     messages = framing.messages(raw.decode("utf-8", "replace"))
-    return _answer(reading for message in messages if (reading := _message(message)))
-
-
-def _one(raw: bytes) -> Answer:
-    """As `_read`, of a line that is known to be one Xid message and nothing else."""
-    reading = xid.read(raw[:MAX_MESSAGE].decode())
-    return _answer((reading,) if reading else ())
-
-
-def _answer(found: Iterable[Reading]) -> Answer:
-    readings = tuple(found)
-    return Answer(readings, any(map(concerns, readings))) if readings else NOTHING
+    return answer(reading for message in messages if (reading := _message(message)))
 
 
 def _message(message: str) -> Reading | None:

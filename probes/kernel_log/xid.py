@@ -6,7 +6,7 @@ and may be missing without losing the head.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from probes import catalog
@@ -20,6 +20,7 @@ _INSTANCE = re.compile(r"GPU-I:(\d{1,4})")
 _PROCESS = re.compile(
     r", pid=(?:(\d{1,10})|'?<unknown>'?)(?:, name=(?:<unknown>|(.{0,15}?))(?=, [A-Zcei]|,?$))?"
 )
+_ITS_WORDS = re.compile(r"(?:, )?pid=[^,]*(?:, name=[^,]*)?")
 _PARENT = re.compile(r"caused by previous Xid (\d{1,10})")
 _RESET_ASKED = re.compile(r"ontained: .*\bRST: Yes")
 _SPARES_GONE = re.compile(r"SRAM.*threshold.*exceeded|exceeded.*SRAM.*threshold", re.IGNORECASE)
@@ -52,7 +53,6 @@ def read(message: str) -> Reading | None:
     number = int(head[3])
     code = catalog.xids().get(number, _UNLISTED)
     instance = _INSTANCE.search(head[2])
-    rest = message[head.end() :]
     reading = Reading(
         kind="xid",
         code=number,
@@ -64,7 +64,7 @@ def read(message: str) -> Reading | None:
         mig=int(instance[1]) if instance else None,
     )
     tail = TAILS.get(number)
-    return tail(reading, rest[_end_of_process(rest) :]) if tail else reading
+    return tail.judge(reading, tail.decisive(message[head.end() :])) if tail else reading
 
 
 def processes(text: str) -> Iterator[tuple[int | None, str | None]]:
@@ -75,11 +75,6 @@ def processes(text: str) -> Iterator[tuple[int | None, str | None]]:
         yield int(pid) if pid else None, name or None
 
 
-def _end_of_process(rest: str) -> int:
-    process = _PROCESS.match(rest)
-    return process.end() if process else 0
-
-
 def _severity(code: catalog.Code) -> str:
     """What the catalogue says, at least `degraded` where the action disrupts."""
     mild = code.severity in ("unknown", "info", "warning")
@@ -87,28 +82,44 @@ def _severity(code: catalog.Code) -> str:
     return "degraded" if mild and disrupts else code.severity
 
 
-def _torn_down(reading: Reading, tail: str) -> Reading:
-    parent = _PARENT.search(tail)
-    return replace(reading, parent=int(parent[1])) if parent else reading
+Decisive = tuple[str | None, ...] | None
+"""The parts of a tail that decide its reading; None where the tail has not what is looked for."""
 
 
-def _contained(reading: Reading, tail: str) -> Reading:
-    action = "reset_gpu" if _RESET_ASKED.search(tail) else reading.action
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What the tail of a code decides: by the groups of a pattern, and by nothing else."""
+
+    pattern: re.Pattern[str]
+    judge: Callable[[Reading, Decisive], Reading]
+
+    def decisive(self, tail: str) -> Decisive:
+        """The parts of a tail that decide. What a process is called decides nothing."""
+        process = _ITS_WORDS.match(tail)
+        found = self.pattern.search(tail, process.end() if process else 0)
+        return found.groups() if found else None
+
+
+def _torn_down(reading: Reading, parent: Decisive) -> Reading:
+    return replace(reading, parent=int(parent[0] or 0)) if parent else reading
+
+
+def _contained(reading: Reading, reset_asked: Decisive) -> Reading:
+    action = reading.action if reset_asked is None else "reset_gpu"
     return replace(reading, action=action, note="contained")
 
 
-def _uncorrectable(reading: Reading, tail: str) -> Reading:
-    if not _SPARES_GONE.search(tail):
+def _uncorrectable(reading: Reading, spares_gone: Decisive) -> Reading:
+    if spares_gone is None:
         return reading
     return replace(reading, action="replace", fault="memory-exhausted")
 
 
-def _recovery(reading: Reading, tail: str) -> Reading:
+def _recovery(reading: Reading, value: Decisive) -> Reading:
     """Follow the new value. Where the line is cut before it, neither clear nor accuse."""
-    value = _RECOVERY.search(tail)
     if value is None:
         return replace(reading, fault="none")
-    number = int(value[1], 16)
+    number = int(value[0] or "", 16)
     if number not in RECOVERY:
         return replace(
             reading, sev="degraded", action="hold", fault="unknown-code", recovery=number
@@ -118,14 +129,14 @@ def _recovery(reading: Reading, tail: str) -> Reading:
     return replace(reading, sev=sev, action=action, fault=fault, recovery=number)
 
 
-TAILS: Mapping[int, Callable[[Reading, str], Reading]] = MappingProxyType(
+TAILS: Mapping[int, Tail] = MappingProxyType(
     {
-        45: _torn_down,
-        48: _uncorrectable,
-        94: _contained,
-        154: _recovery,
-        172: _uncorrectable,
-        **dict.fromkeys(range(144, 151), nvlink5.decode),
+        45: Tail(_PARENT, _torn_down),
+        48: Tail(_SPARES_GONE, _uncorrectable),
+        94: Tail(_RESET_ASKED, _contained),
+        154: Tail(_RECOVERY, _recovery),
+        172: Tail(_SPARES_GONE, _uncorrectable),
+        **dict.fromkeys(range(144, 151), Tail(nvlink5.TAIL, nvlink5.judge)),
     }
 )
 """Codes whose reading needs more than the head. Of the others the tail is never looked at."""
