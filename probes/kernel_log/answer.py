@@ -15,7 +15,7 @@ MAX_ANSWERS = 8192
 """Answers kept; then the store forgets them all and goes on."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Answer:
     """What one line says. `kept` is the caller's, to keep what it makes of the readings.
 
@@ -30,16 +30,17 @@ class Answer:
 
 
 NOTHING = Answer(())
-Key = TypeVar("Key", bound=Hashable)
+_Key = TypeVar("_Key", bound=Hashable)
+_Made = TypeVar("_Made", bound=Answer)
 
 
-def answer(found: Iterable[Reading]) -> Answer:
+def answered(found: Iterable[Reading]) -> Answer:
     """The answer of a line with these readings; `NOTHING` itself where there are none."""
     readings = tuple(found)
     return Answer(readings, any(map(concerns, readings))) if readings else NOTHING
 
 
-def keep(answers: dict[Key, Answer], key: Key, made: Answer) -> Answer:
+def keep(answers: dict[_Key, _Made], key: _Key, made: _Made) -> _Made:
     """Keep an answer and give it back."""
     if len(answers) >= MAX_ANSWERS:
         answers.clear()

@@ -4,14 +4,13 @@ The printed word "Fatal" is not the verdict: some reasons that print it need no 
 in no row of the table, or cut off the line, holds.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from probes import catalog
 from probes.kernel_log.reading import Reading
 
-TAIL = re.compile(
+TAIL = (
     r"([A-Z][A-Z0-9_/]*)\s+(?:Non-?[Ff]atal|Fatal)(?:\s+XC\d+\s+i\d+\s+Link\s+(-?\d{2,4}|-?\d(?=\D))"
     r"(?:\s*\(\s*0x([0-9a-fA-F]{8})(?:[\s,]+0x([0-9a-fA-F]{8}))?)?)?"
 )

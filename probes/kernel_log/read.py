@@ -5,16 +5,16 @@ the reader keeps answers by what decides them. A kept answer is made by the same
 the same message, stripped of time and process: it equals a fresh one.
 """
 
+import itertools
 import operator
-import re
 from dataclasses import replace
 
 from probes.kernel_log import framing, host, nic, nvrm, pcie, sxid, xid
-from probes.kernel_log.answer import NOTHING, Answer, answer, keep
+from probes.kernel_log.answer import NOTHING, Answer, answered, keep
 from probes.kernel_log.lines import Block
 from probes.kernel_log.memory import Memory, notes_only
 from probes.kernel_log.reading import Reading
-from probes.kernel_log.storm import DIGITS, HEAD, Storm
+from probes.kernel_log.storm import FRAMED, HEAD, LINES, Storm
 
 MAX_MESSAGE = 4096
 """Characters of a message that are looked at, at its start and at its end; the kernel prints at
@@ -34,13 +34,6 @@ _WORDS = tuple(
 )  # fmt: skip
 """Without one of these a line reads as nothing."""
 
-_FRAMED = re.compile(
-    rb"(?:\[[ 0-9.]{1,24}\] |(?:[0-7],\d{1,20},\d{1,20},[^;\\#\n]{0,32};|"
-    rb"(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8} [\w.-]+ |\d{4}-\d\d-\d\dT[\d:.,+Z-]+ [\w.-]+ )?kernel: )?"
-    rb"(?:\[[ \d.]{1,24}\] |\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\] )?)(.*)$",
-    re.DOTALL,
-)
-
 
 def read(text: str) -> tuple[Reading, ...]:
     """Read one log line or kernel record by itself; several glued messages give several readings.
@@ -56,7 +49,8 @@ class Reader:
     def __init__(self) -> None:
         self._memory = Memory()
         self._storm = Storm()
-        self._others: dict[bytes, Answer] = {}
+        self._known: dict[tuple[bytes, bytes, bytes], Answer] = {}
+        self._messages: dict[bytes, Answer] = {}
         self._line = 0
 
     def read(self, text: str | bytes, *, uptime: float | None = None) -> tuple[Reading, ...]:
@@ -73,37 +67,44 @@ class Reader:
     def forget_answers(self) -> None:
         """Read on without the kept answers; what the boot's log said so far is remembered."""
         self._storm = Storm()
-        self._others.clear()
+        self._known.clear()
+        self._messages.clear()
 
     def answers(self, block: Block, *, uptime: float | None = None) -> list[Answer]:
         """An answer a line, in order, without line numbers, process ids and names.
 
-        This is the loop that a storm runs: it calls next to nothing for what it has met before.
+        This is the loop that a storm runs: it calls nothing for what it has met before.
         """
-        answers, memory, storm = [], self._memory, self._storm
-        plain, known = storm.shapes, storm.answers
-        for number, line in enumerate(block.data.split(b"\n"), block.first):
-            shape = line[:2] + line.translate(None, DIGITS)
-            if shape in plain or storm.is_plain(shape):
-                key, _, tail = line.partition(HEAD)[2].partition(b", ")
-                answer = known.get(key) or storm.answer(key, tail) or self._long_way(line)
-            else:
-                answer = self._long_way(line)
+        answers, memory = [], self._memory
+        lines = LINES.findall(block.data)
+        known = map(self._known.get, lines)
+        for number, parts, answer in zip(itertools.count(block.first), lines, known):
+            if answer is None:
+                answer = self._unknown(parts)
             if answer.remembers and answer.noted != memory.epoch:
-                answer = self._recalled(answer, line, number, uptime)
+                answer = self._recalled(answer, parts[2], number, uptime)
             answers.append(answer)
         return answers
 
-    def _long_way(self, raw: bytes) -> Answer:
-        if not any(word in raw for word in _WORDS):
+    def _unknown(self, parts: tuple[bytes, bytes, bytes]) -> Answer:
+        head, tail, line = parts
+        if not head:
+            return self._other(line)
+        made = self._storm.answer(head, tail) or self._message(HEAD + head + tail)
+        return keep(self._known, parts, made) if len(tail) <= MAX_KEY else made
+
+    def _other(self, line: bytes) -> Answer:
+        if not any(word in line for word in _WORDS):
             return NOTHING
-        framed = _FRAMED.match(raw)
-        key = framed[1] if framed else raw
-        if known := self._others.get(key):
+        framed = FRAMED.match(line)
+        return self._message(framed[1] if framed else line)
+
+    def _message(self, raw: bytes) -> Answer:
+        if known := self._messages.get(raw):
             return known
-        made = _read(key)
-        small = len(key) <= MAX_KEY and made is not NOTHING
-        return keep(self._others, key, made) if small else made
+        made = _read(raw)
+        small = len(raw) <= MAX_KEY and made is not NOTHING
+        return keep(self._messages, raw, made) if small else made
 
     def _recalled(self, answer: Answer, raw: bytes, line: int, uptime: float | None) -> Answer:
         """The answer in the light of the memory; the same object where nothing changes."""
@@ -121,10 +122,10 @@ class Reader:
 def _read(raw: bytes) -> Answer:
     """What a line says by itself, readings that only explain others included."""
     messages = framing.messages(raw.decode("utf-8", "replace"))
-    return answer(reading for message in messages if (reading := _message(message)))
+    return answered(reading for message in messages if (reading := _said(message)))
 
 
-def _message(message: str) -> Reading | None:
+def _said(message: str) -> Reading | None:
     start = _families(message[:MAX_MESSAGE])
     if start is None and len(message) > MAX_MESSAGE:
         return _families(message[-MAX_MESSAGE:])

@@ -20,13 +20,11 @@ _INSTANCE = re.compile(r"GPU-I:(\d{1,4})")
 _PROCESS = re.compile(
     r", pid=(?:(\d{1,10})|'?<unknown>'?)(?:, name=(?:<unknown>|(.{0,15}?))(?=, [A-Zcei]|,?$))?"
 )
-_ITS_WORDS = re.compile(r"(?:, )?pid=[^,]*(?:, name=[^,]*)?")
-_PARENT = re.compile(r"caused by previous Xid (\d{1,10})")
-_RESET_ASKED = re.compile(r"ontained: .*\bRST: Yes")
-_SPARES_GONE = re.compile(r"SRAM.*threshold.*exceeded|exceeded.*SRAM.*threshold", re.IGNORECASE)
-_RECOVERY = re.compile(
-    r"recovery action changed from 0x[0-9a-f]+(?: \([^()]*\))? to 0x([0-9a-f]{1,8})", re.IGNORECASE
-)
+_ITS_WORDS = re.compile(r", pid=[^,]{1,12}(?:, name=[^,]{0,15})?(?=,|$)")
+_PARENT = r"caused by previous Xid (\d{1,10})"
+_RESET_ASKED = r"ontained: .*\bRST: Yes"
+_SPARES_GONE = r"SRAM.*(?i:threshold.*exceeded)|(?i:exceeded).*SRAM.*(?i:threshold)"
+_RECOVERY = r"recovery action changed from 0x[0-9a-fA-F]+(?: \([^()]*\))? to 0x([0-9a-fA-F]{1,8})"
 
 RECOVERY: Mapping[int, tuple[str, str]] = MappingProxyType(
     {
@@ -44,6 +42,10 @@ RECOVERY: Mapping[int, tuple[str, str]] = MappingProxyType(
 the labels differ from driver to driver."""
 
 _UNLISTED = catalog.Code(0, "", "unknown", "unknown", "hold", "unknown-code")
+
+
+Decisive = tuple[str | None, ...] | None
+"""The parts of a tail that decide its reading; None where it has not what is looked for."""
 
 
 def read(message: str) -> Reading | None:
@@ -64,7 +66,20 @@ def read(message: str) -> Reading | None:
         mig=int(instance[1]) if instance else None,
     )
     tail = TAILS.get(number)
-    return tail.judge(reading, tail.decisive(message[head.end() :])) if tail else reading
+    return tail.judge(reading, decisive(number, message, head.end())) if tail else reading
+
+
+def decisive(code: int, message: str, start: int) -> Decisive:
+    """The parts that decide, beside the head, what a message says.
+
+    start: where its head ends. What a process is called decides nothing.
+    """
+    tail = TAILS.get(code)
+    if tail is None or message.find(tail.word, start) < 0:
+        return None
+    process = _ITS_WORDS.match(message, start)
+    found = tail.pattern.search(message, process.end() if process else start)
+    return found.groups() if found else None
 
 
 def processes(text: str) -> Iterator[tuple[int | None, str | None]]:
@@ -82,22 +97,20 @@ def _severity(code: catalog.Code) -> str:
     return "degraded" if mild and disrupts else code.severity
 
 
-Decisive = tuple[str | None, ...] | None
-"""The parts of a tail that decide its reading; None where the tail has not what is looked for."""
-
-
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What the tail of a code decides: by the groups of a pattern, and by nothing else."""
+    """What the tail of a code decides: by the groups of a pattern, and by nothing else.
 
+    word: part of every text that the pattern matches.
+    """
+
+    word: str
     pattern: re.Pattern[str]
     judge: Callable[[Reading, Decisive], Reading]
 
-    def decisive(self, tail: str) -> Decisive:
-        """The parts of a tail that decide. What a process is called decides nothing."""
-        process = _ITS_WORDS.match(tail)
-        found = self.pattern.search(tail, process.end() if process else 0)
-        return found.groups() if found else None
+
+def _tail(word: str, pattern: str, judge: Callable[[Reading, Decisive], Reading]) -> Tail:
+    return Tail(word, re.compile(pattern), judge)
 
 
 def _torn_down(reading: Reading, parent: Decisive) -> Reading:
@@ -131,12 +144,12 @@ def _recovery(reading: Reading, value: Decisive) -> Reading:
 
 TAILS: Mapping[int, Tail] = MappingProxyType(
     {
-        45: Tail(_PARENT, _torn_down),
-        48: Tail(_SPARES_GONE, _uncorrectable),
-        94: Tail(_RESET_ASKED, _contained),
-        154: Tail(_RECOVERY, _recovery),
-        172: Tail(_SPARES_GONE, _uncorrectable),
-        **dict.fromkeys(range(144, 151), Tail(nvlink5.TAIL, nvlink5.judge)),
+        45: _tail("caused by", _PARENT, _torn_down),
+        48: _tail("SRAM", _SPARES_GONE, _uncorrectable),
+        94: _tail("RST: Yes", _RESET_ASKED, _contained),
+        154: _tail("recovery action", _RECOVERY, _recovery),
+        172: _tail("SRAM", _SPARES_GONE, _uncorrectable),
+        **dict.fromkeys(range(144, 151), _tail("atal", nvlink5.TAIL, nvlink5.judge)),
     }
 )
 """Codes whose reading needs more than the head. Of the others the tail is never looked at."""
