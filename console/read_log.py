@@ -14,8 +14,9 @@ from typing import BinaryIO
 
 from console import exits
 from probes.kernel_log import lines
+from probes.kernel_log.answer import Answer
 from probes.kernel_log.collapse import Collapsed, Tally, collapse
-from probes.kernel_log.read import Answer, Reader
+from probes.kernel_log.read import Reader
 from probes.kernel_log.reading import Reading, mapping, plain
 
 

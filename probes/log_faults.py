@@ -8,8 +8,9 @@ from datetime import datetime
 
 from probes.evidence import Claim, Cleared, Evidence, weigh
 from probes.fault_set import FaultSet
+from probes.kernel_log.answer import Answer
 from probes.kernel_log.lines import Block
-from probes.kernel_log.read import Answer, Reader
+from probes.kernel_log.read import Reader
 from probes.kmsg import Followed
 from probes.parts import Naming
 from probes.records import Kind, Record

@@ -52,7 +52,7 @@ MLX5 = (
          "probe_failed", "nic", "fatal", "drain", "nic-degraded"),
 )
 EFA = (
-    _row(r"Wait for completion \(\w+\) timeout",
+    _row(r"Wait for completion \(\w+\) timeout|The device didn't send any completion for admin cmd",
          "admin_timeout", "nic", "fatal", "drain", "nic-degraded"),
     _row(r"Admin queue is closed",
          "admin_queue_closed", "nic", "fatal", "drain", "nic-degraded"),

@@ -31,7 +31,8 @@ FRAMED = re.compile(rb"^" + _FRAME + rb"(.*)$", re.DOTALL)
 _ONE = re.compile(
     rb"([0-9a-f]{4}:[0-9a-f:]{5}(?: GPU-I:\d{1,4})?(?: GPU-CI:\d{1,4})?\): (\d{1,3}))"
 )
-_PLAIN = re.compile(rb"(?:, (?:(?!NVRM|Xid \()[^\\#\[\x00-\x1f\x7f-\xff]){0,2048})?")
+_PLAIN = re.compile(rb"(?:, [^\\#\[\x00-\x1f\x7f-\xff]{0,2048})?")
+_HEADS = (b"NVRM", b"Xid (")
 
 
 class Storm:
@@ -46,7 +47,7 @@ class Storm:
         Plain is: a device and a code, and nothing escaped or glued to it in what follows.
         """
         one = _ONE.fullmatch(head)
-        if one is None or not _PLAIN.fullmatch(tail):
+        if one is None or not _PLAIN.fullmatch(tail) or any(word in tail for word in _HEADS):
             return None
         message = (HEAD + head + tail).decode()
         key = head, xid.decisive(int(one[2]), message, len(HEAD) + len(head))

@@ -64,6 +64,8 @@ ROWS = [
     ("mlx5_core 0000:0b:00.0: Port module event: module 0, Cable unplugged", "warning none none"),
     ("NETDEV WATCHDOG: eth0 (ena): transmit queue 3 timed out", "degraded hold host-degraded"),
     ("efa 0000:00:06.0 rdmap0s6: Admin queue is closed", "fatal drain nic-degraded"),
+    ("infiniband rdmap0s6: The device didn't send any completion for admin cmd 5 status 0",
+     "fatal drain nic-degraded"),
     # host
     ("{1}[Hardware Error]: event severity: fatal", "fatal reboot host-memory"),
     ("{1}[Hardware Error]: event severity: recoverable", "degraded drain host-memory"),

@@ -131,6 +131,30 @@ def test_a_long_message_is_looked_at_at_both_ends():
     assert [r.kind for r in read(padding + " " + aer)] == ["aer"]
 
 
+@settings(max_examples=300)
+@given(
+    code=st.sampled_from([31, 45, 48, 79, 94, 95, 149, 154, 172]),
+    frame=st.sampled_from(FRAMES),
+    process=st.sampled_from(
+        ["", ", pid=7", ", pid=7, name=x", ", pid=7, name=a, b", ", pid=7, name=RST: Yes"]
+    ),
+    tail=st.lists(
+        st.sampled_from([
+            "", ", Ch 0000000a", " caused by previous Xid 95", ", Contained: SM (0x1).",
+            " RST: Yes", ", SRAM", " threshold exceeded", "\\x0a", "#012", "[  1.123456]",
+            "NVRM: ", "NVRM: Xid (PCI:0000:52:00): 79, x", "Xid (PCI:0000:53:00): 95",
+            ", GPU recovery action changed from 0x0 (None) to 0x2",
+            ", NETIR_LINK_EVT Fatal XC0 i0 Link 01 (0x021425c6 0x00000000)", "\x85", "é",
+        ]),
+        max_size=4,
+    ).map("".join),
+)  # fmt: skip
+def test_the_short_way_says_what_the_families_say(code, frame, process, tail):
+    """A line in a usual frame, and the same in one that only the long way understands."""
+    line = f"NVRM: Xid (PCI:0000:52:00): {code}{process}{tail}"
+    assert read(frame + line) == read("an unusual frame: " + line)
+
+
 @settings(max_examples=200)
 @given(
     st.lists(
