@@ -18,7 +18,7 @@ from simulator.demo.stage import Stage, StageBuilder
 from simulator.demo.supervisor import Supervisor
 from simulator.demo.tail import AuditTail
 from simulator.demo.trouble import away, kill_at
-from simulator.demo.verdict import differences, open_strikes
+from simulator.demo.verdict import differences, unfinished
 from simulator.demo.view import View
 from simulator.observer import sight
 from simulator.observer.incidents import incidents
@@ -159,7 +159,7 @@ class Run:
             self._amiss.append("the process was never killed: nobody made that call")
 
     def _open(self, tail: AuditTail) -> bool:
-        return bool(open_strikes(self._scenario, incidents(tail.writes)))
+        return bool(unfinished(self._scenario, incidents(tail.writes), self._settings.unseen))
 
     def _found_out(self, tail: AuditTail) -> bool:
         """Whether the promise that is being broken has been seen to be broken."""
@@ -177,7 +177,8 @@ class Run:
         tail.new()
         promises = promises_of(load(POLICY.read_text(), str(POLICY)))
         summary = summarize(tail.writes, promises)
-        amiss = (*self._amiss, *differences(self._scenario, summary.incidents))
+        unscripted = differences(self._scenario, summary.incidents, self._settings.unseen)
+        amiss = (*self._amiss, *unscripted)
         return RunOutcome(self._scenario, summary, promises, amiss, seconds)
 
 

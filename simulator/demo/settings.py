@@ -10,8 +10,8 @@ CLUSTER = "demo"
 SABOTAGES = ("release", "unknown")
 ABSENTEES = ("temporal", "api")
 
-RUN_SECONDS = 90.0
-"""A run that is disturbed may take as long again, and the disturbance on top."""
+RUN_SECONDS = 180.0
+"""A run takes a third of this; one that is disturbed may take as long again, and the absence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,11 @@ class Settings:
     absence: float = 20.0
     sabotage: str = ""
     real: bool = False
+
+    @property
+    def unseen(self) -> bool:
+        """Whether a fault may come and pass while nobody could be told of it."""
+        return self.without == "api"
 
     @property
     def limit(self) -> float:

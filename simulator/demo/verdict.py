@@ -3,18 +3,27 @@
 from collections.abc import Sequence
 
 from simulator.demo.scenario import Scenario, Strike
+from simulator.hardware.nature import Cure
 from simulator.observer.incidents import Incident
 
 
-def open_strikes(scenario: Scenario, incidents: Sequence[Incident]) -> list[Strike]:
-    """Strikes whose incident has not ended yet, or has not even been opened."""
-    ended = {each.node for each in incidents if each.end}
-    awaited = (each for each in scenario.strikes if each.end is not None)
-    return [each for each in awaited if each.node not in ended]
+def unfinished(
+    scenario: Scenario, incidents: Sequence[Incident], unseen: bool = False
+) -> list[str]:
+    """Nodes whose incident has not ended, or has not even been opened although it must be.
+
+    `unseen`: a fault that passes by itself may have passed before anybody could be told.
+    """
+    known = {each.node for each in incidents}
+    running = {each.node for each in incidents if not each.end}
+    awaited = {each.node for each in scenario.strikes if _must_open(each, unseen)}
+    return sorted(running | (awaited - known))
 
 
-def differences(scenario: Scenario, incidents: Sequence[Incident]) -> list[str]:
-    """Every way in which the run did not go as scripted, in words."""
+def differences(
+    scenario: Scenario, incidents: Sequence[Incident], unseen: bool = False
+) -> list[str]:
+    """Every way in which the run did not go as scripted, in words; `unseen` as above."""
     scripted = {each.node: each for each in scenario.strikes}
     found = [
         f"{node}: {len(those)} incidents"
@@ -22,9 +31,16 @@ def differences(scenario: Scenario, incidents: Sequence[Incident]) -> list[str]:
         if len(those := [each for each in incidents if each.node == node]) > 1
     ]
     for strike in scenario.strikes:
-        found += _difference(strike, [each for each in incidents if each.node == strike.node])
+        those = [each for each in incidents if each.node == strike.node]
+        if those or strike.end is None or _must_open(strike, unseen):
+            found += _difference(strike, those)
     strangers = [each for each in incidents if each.node not in scripted]
     return found + [f"{each.node}: an incident ({each.fault}) of nothing" for each in strangers]
+
+
+def _must_open(strike: Strike, unseen: bool) -> bool:
+    passes = Cure.TIME in strike.nature.cures
+    return strike.end is not None and not (unseen and passes)
 
 
 def _difference(strike: Strike, incidents: Sequence[Incident]) -> list[str]:

@@ -22,7 +22,7 @@ from simulator.demo.scenario import FEWEST_NODES, MOST_NODES, write_scenario
 from simulator.demo.settings import POLICY, Settings
 from simulator.demo.supervisor import Supervisor
 from simulator.demo.tail import AuditTail
-from simulator.demo.verdict import differences, open_strikes
+from simulator.demo.verdict import differences, unfinished
 from simulator.observer import sight
 from simulator.observer.incidents import Incident
 from simulator.observer.summary import summarize
@@ -57,8 +57,18 @@ def test_every_fault_strikes_a_node_of_its_own_and_none_the_blind_one(count):
 def test_a_run_as_scripted_has_no_differences_and_nothing_open():
     scenario = write_scenario(1)
     assert differences(scenario, played(scenario)) == []
-    assert open_strikes(scenario, played(scenario)) == []
-    assert len(open_strikes(scenario, [])) == 4
+    assert unfinished(scenario, played(scenario)) == []
+    assert len(unfinished(scenario, [])) == 4
+
+
+def test_a_fault_that_passed_while_nobody_could_be_told_need_not_be_an_incident():
+    scenario = write_scenario(1)
+    told = [each for each in played(scenario) if each.end != "recovered"]
+    assert len(unfinished(scenario, told)) == 1
+    assert len(differences(scenario, told)) == 1
+    assert unfinished(scenario, told, unseen=True) == []
+    assert differences(scenario, told, unseen=True) == []
+    assert len(unfinished(scenario, [], unseen=True)) == 3
 
 
 def test_every_way_off_the_script_is_named():
