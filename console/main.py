@@ -53,14 +53,19 @@ def _load(name: str) -> ModuleType:
 
 
 def _overview(arguments: Sequence[str]) -> int:
+    from importlib.metadata import version  # the agent need not pay for it
+
     parser = argparse.ArgumentParser(
         prog="gpumend",
         description="Durable remediation of sick GPU nodes on Kubernetes.",
         epilog="\n".join(f"  {name:<10} {purpose}" for name, (_, purpose) in COMMANDS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=version("gpumend"))
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="one of:")
-    parser.parse_args(arguments)
+    if arguments:
+        parser.parse_args(arguments)
+    parser.print_help(sys.stderr)
     return exits.USAGE
 
 

@@ -52,13 +52,21 @@ BREAKS = {
 }
 
 
-@pytest.mark.parametrize("rule", BREAKS)
-def test_a_broken_promise_is_found_under_its_own_name_alone(rule):
-    assert broken(BREAKS[rule]()) == {rule}
+OTHER_BREAKS = [
+    ("uid", lambda: drained_node().pod("w1").evict("w1", uid="another")),
+    ("left-alone", lambda: drained_node().pod("w1").delete("w1")),
+    ("left-alone", lambda: drained_node().pod("w1").delete("", verb="deletecollection")),
+    ("grace", lambda: drained_node().pod("w1").evict("w1", gracePeriodSeconds=0)),
+]
+
+
+@pytest.mark.parametrize(("rule", "run"), [*BREAKS.items(), *OTHER_BREAKS])
+def test_a_broken_promise_is_found_under_its_own_name_alone(rule, run):
+    assert broken(run()) == {rule}
 
 
 def test_every_rule_has_a_run_that_breaks_it():
-    assert {*BREAKS, "agent"} == set(ALL)
+    assert {*BREAKS, *dict(OTHER_BREAKS), "agent"} == set(ALL)
 
 
 @pytest.mark.parametrize(

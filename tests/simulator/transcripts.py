@@ -130,12 +130,14 @@ class Log:
         self.log("owner", "create", "pods", pod, copy(self.pods[pod]), copy(self.pods[pod]))
         return self
 
-    def evict(self, pod, uid=None, user=WORKER, code=201):
-        options = {
-            "deleteOptions": {"preconditions": {"uid": f"uid-{pod}" if uid is None else uid}}
-        }
-        status = {"kind": "Status"}
-        self.log(user, "create", "pods", pod, options, status, subresource="eviction", code=code)
+    def evict(self, pod, uid=None, user=WORKER, code=201, **options):
+        options["preconditions"] = {"uid": f"uid-{pod}" if uid is None else uid}
+        body, status = {"deleteOptions": options}, {"kind": "Status"}
+        self.log(user, "create", "pods", pod, body, status, subresource="eviction", code=code)
+        return self
+
+    def delete(self, pod, verb="delete"):
+        self.log(WORKER, verb, "pods", pod, {}, {"kind": "Status"})
         return self
 
     def gone(self, pod):

@@ -7,6 +7,7 @@ from simulator.observer.rules.bounds import agent, budget, taints, twice
 from simulator.observer.rules.harm import (
     drained,
     evidence,
+    grace,
     held,
     left_alone,
     uid,
@@ -19,6 +20,7 @@ ALL: Mapping[str, Rule] = {
     "budget": budget,
     "drained": drained,
     "evidence": evidence,
+    "grace": grace,
     "held": held,
     "left-alone": left_alone,
     "release": release,

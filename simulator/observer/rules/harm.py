@@ -89,8 +89,20 @@ def left_alone(writes: list[Write], _: Promises) -> Iterator[Violation]:
         why = sight.unevictable(pod)
         if eviction(write) and why:
             yield Violation("left-alone", write.at, f"{write.what}: {why}")
-        if write.verb == "delete" and pod and sight.step_pod(pod) is None:
+        whole = write.verb == "deletecollection"
+        if whole or (write.verb == "delete" and pod and sight.step_pod(pod) is None):
             yield Violation("left-alone", write.at, f"{write.what} deleted, not evicted")
+
+
+def grace(writes: list[Write], _: Promises) -> Iterator[Violation]:
+    """No workload's pod is forced: each is given the time to end that it asked for."""
+    for write, world in replay(writes):
+        if not (engine(write) and write.resource == "pods"):
+            continue
+        options = write.request.get("deleteOptions") or write.request
+        pod = world.pods.get((write.namespace, write.name), {})
+        if options.get("gracePeriodSeconds") == 0 and sight.step_pod(pod) is None:
+            yield Violation("grace", write.at, f"{write.what} was given no time to end")
 
 
 def drained(writes: list[Write], _: Promises) -> Iterator[Violation]:
