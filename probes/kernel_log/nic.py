@@ -5,9 +5,10 @@ node's own traffic, not the job's: its words count only where EFA shares its fun
 """
 
 import re
-from dataclasses import dataclass
+from functools import partial
 
 from probes.kernel_log import address
+from probes.kernel_log.meaning import first, row
 from probes.kernel_log.reading import CONTEXT, Reading
 
 _MLX5 = re.compile(rf"mlx5_core ({address.FULL})")
@@ -16,49 +17,38 @@ _EFA_FUNCTION = re.compile(rf"\befa(?:: probe of)? ({address.FULL})")
 _ANY_DEVICE = re.compile(rf"({address.FULL})")
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """What lines of one pattern say."""
-
-    pattern: re.Pattern[str]
-    code: str
-    class_: str
-    sev: str
-    action: str
-    fault: str
-
-
-def _row(pattern: str, code: str, class_: str, sev: str, action: str, fault: str) -> Meaning:
-    return Meaning(re.compile(pattern), code, class_, sev, action, fault)
-
+_mlx5_row = partial(row, "mlx5")
+_efa_row = partial(row, "efa")
 
 # fmt: off
 MLX5 = (
-    _row(r"health compromised|[Ff]atal error \d+ detected",
+    _mlx5_row(r"health compromised|[Ff]atal error \d+ detected",
          "health_compromised", "nic", "fatal", "drain", "nic-degraded"),
-    _row(r"insufficient power on the PCIe slot",
+    _mlx5_row(r"insufficient power on the PCIe slot",
          "slot_power", "nic", "warning", "none", "none"),
-    _row(r"Port module event\[error\]: module \d+, .*High Temperature",
+    _mlx5_row(r"Port module event\[error\]: module \d+, .*High Temperature",
          "module_high_temp", "thermal", "degraded", "hold", "thermal"),
-    _row(r"Port module event\[error\]: module \d+, ",
+    _mlx5_row(r"Port module event\[error\]: module \d+, ",
          "module_error", "nic", "degraded", "hold", "nic-degraded"),
-    _row(r"Port module event: module \d+, Cable plugged",
+    _mlx5_row(r"Port module event: module \d+, Cable plugged",
          "cable_plugged", "nic", "info", "none", "none"),
-    _row(r"Port module event: module \d+, Cable unplugged",
+    _mlx5_row(r"Port module event: module \d+, Cable unplugged",
          "cable_unplugged", "nic", "warning", "none", "none"),
-    _row(r"available PCIe bandwidth, limited by",
+    _mlx5_row(r"available PCIe bandwidth, limited by",
          "pcie_bandwidth_limited", "pcie", "degraded", "hold", "pcie-degraded"),
-    _row(r"probe with driver mlx5_core failed with error|mlx5_core: probe of \S+ failed with error",
+    _mlx5_row(r"probe with driver mlx5_core failed with error"
+              r"|mlx5_core: probe of \S+ failed with error",
          "probe_failed", "nic", "fatal", "drain", "nic-degraded"),
 )
 EFA = (
-    _row(r"Wait for completion \(\w+\) timeout|The device didn't send any completion for admin cmd",
+    _efa_row(r"Wait for completion \(\w+\) timeout"
+             r"|The device didn't send any completion for admin cmd",
          "admin_timeout", "nic", "fatal", "drain", "nic-degraded"),
-    _row(r"Admin queue is closed",
+    _efa_row(r"Admin queue is closed",
          "admin_queue_closed", "nic", "fatal", "drain", "nic-degraded"),
-    _row(r"Reset indication didn't turn o",
+    _efa_row(r"Reset indication didn't turn o",
          "reset_stuck", "nic", "fatal", "drain", "nic-degraded"),
-    _row(r"Device isn't ready|probe with driver efa failed with error"
+    _efa_row(r"Device isn't ready|probe with driver efa failed with error"
          r"|\befa: probe of \S+ failed with error",
          "init_failed", "nic", "fatal", "drain", "nic-degraded"),
 )
@@ -95,27 +85,24 @@ def _tx_timeout(message: str) -> Reading:
 
 
 def _mlx5(message: str) -> Reading | None:
-    row = next((row for row in MLX5 if row.pattern.search(message)), None)
-    if row is None:
+    meaning = first(MLX5, message)
+    if meaning is None:
         return None
     found = _MLX5.search(message) or _ANY_DEVICE.search(message)
     pci = address.normal(found[1]) if found else None
-    return Reading("mlx5", row.code, row.class_, row.sev, row.action, row.fault, pci=pci)
+    return meaning.of(pci=pci)
 
 
 def _efa(message: str) -> Reading | None:
     device, function = _EFA_DEVICE.search(message), _EFA_FUNCTION.search(message)
     pci = address.normal(function[1]) if function else None
-    row = next((row for row in EFA if row.pattern.search(message)), None)
-    if row is None:
+    meaning = first(EFA, message)
+    if meaning is None:
         named = Reading(CONTEXT, "efa_named", "nic", "info", "none", "none", pci=pci)
         return named if pci else None
     if not (device or function):
         return None
-    return Reading(
-        "efa", row.code, row.class_, row.sev, row.action, row.fault,
-        pci=pci, dev=device[1] if device else None,
-    )  # fmt: skip
+    return meaning.of(pci=pci, dev=device[1] if device else None)
 
 
 def _carrier(interface: str, word: str) -> Reading | None:

@@ -5,9 +5,10 @@ and debug dumps match nothing and read as nothing.
 """
 
 import re
-from dataclasses import dataclass
+from functools import partial
 
 from probes.kernel_log import address
+from probes.kernel_log.meaning import first, row
 from probes.kernel_log.reading import CONTEXT, Reading
 
 _NVIDIA = ("NVRM", "nvidia", "uvm", "knvlink")
@@ -15,24 +16,7 @@ _GPU = re.compile(rf"(?:GPU|probe of|nvidia)(?: at)? (?:PCI:)?({address.FULL})",
 _INDEX = re.compile(r"\bGPU\d{1,4}\b.*?_kgsp\w+|_kgsp\w+")
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """What lines of one pattern say."""
-
-    pattern: re.Pattern[str]
-    code: str
-    class_: str
-    sev: str
-    action: str
-    fault: str
-    kind: str = "nvrm"
-
-
-def _row(
-    pattern: str, code: str, class_: str, sev: str, action: str, fault: str, kind: str = "nvrm"
-) -> Meaning:
-    return Meaning(re.compile(pattern), code, class_, sev, action, fault, kind)
-
+_row = partial(row, "nvrm")
 
 # fmt: off
 MEANINGS = (
@@ -64,8 +48,8 @@ MEANINGS = (
          "driver_loaded", "driver", "info", "none", "none"),
     _row(r"nvidia.peermem.*detected invalid context",
          "peermem_invalid_context", "driver", "warning", "none", "none"),
-    _row(r"The NVIDIA GPU ",
-         "gpu_named", "driver", "info", "none", "none", CONTEXT),
+    row(CONTEXT, r"The NVIDIA GPU ",
+        "gpu_named", "driver", "info", "none", "none"),
 )
 # fmt: on
 
@@ -74,13 +58,9 @@ def read(message: str) -> Reading | None:
     """What the driver says in a message without an Xid, or None."""
     if not any(word in message for word in _NVIDIA):
         return None
-    for row in MEANINGS:
-        if row.pattern.search(message):
-            gpu = _GPU.search(message)
-            pci = address.normal(gpu[1]) if gpu else None
-            index = _INDEX.search(message)
-            return Reading(
-                row.kind, row.code, row.class_, row.sev, row.action, row.fault,
-                pci=pci, about=index[0] if index else None,
-            )  # fmt: skip
-    return None
+    meaning = first(MEANINGS, message)
+    if meaning is None:
+        return None
+    gpu, index = _GPU.search(message), _INDEX.search(message)
+    pci = address.normal(gpu[1]) if gpu else None
+    return meaning.of(pci=pci, about=index[0] if index else None)
