@@ -113,7 +113,7 @@ class Container:
         except OSError as error:
             return Ended(START_ERROR, str(error), started, datetime.now(UTC), "StartError")
         finally:
-            self.kill()
+            await self._put_away()
         text = message.read_bytes()[:MESSAGE_BYTES].decode(errors="replace")
         code = status if status >= 0 else 128 - status
         return Ended(code, text, started, datetime.now(UTC))
@@ -125,6 +125,12 @@ class Container:
     def kill(self) -> None:
         """End it and what it started, if anything still runs."""
         self._signal(signal.SIGKILL)
+
+    async def _put_away(self) -> None:
+        """Kill what still runs, and wait until it is gone: a loop must not close over a child."""
+        self.kill()
+        if self._process:
+            await self._process.wait()
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process and self._process.returncode is None:
