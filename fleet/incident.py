@@ -6,12 +6,10 @@ pure methods below; every list in it has a named limit.
 """
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from fleet.fault import Fault
 from fleet.message import Granted, HoldRemoved, Message, NodeGone, Reported
 from fleet.node import NodeIdentity
 from fleet.opening import Opening
@@ -286,11 +284,6 @@ class Incident:
         text = f"{self.digest}\n{now.isoformat()}\n{fact!r}"
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         return replace(self, digest=digest, **changes)  # type: ignore[arg-type]
-
-
-def faults_of(sightings: Sequence[Sighting]) -> tuple[Fault, ...]:
-    """The faults behind sightings."""
-    return tuple(each.fault for each in sightings)
 
 
 def _added(attempts: tuple[Attempt, ...], new: Attempt) -> tuple[Attempt, ...]:

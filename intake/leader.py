@@ -7,10 +7,10 @@ on the Node itself, so a leader that has not noticed its end can only lose races
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from fleet.errors import Ambiguous, Conflict, NotFound, Refused, Transient
+from fleet.instant import format_micro_instant
 from fleet.names import NAMESPACE
 from fleet.ports import Json, PatchType
 from intake.surroundings import Surroundings
@@ -171,14 +171,14 @@ class Leader:
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {"name": LEASE, "namespace": NAMESPACE},
-            "spec": {**self._renewed(), "acquireTime": _micro(self._clock.now())},
+            "spec": {**self._renewed(), "acquireTime": format_micro_instant(self._clock.now())},
         }
 
     def _taken(self, tenure: Tenure) -> Json:
         changed = tenure.holder != self._identity
         return {
             **self._renewed(),
-            "acquireTime": _micro(self._clock.now()),
+            "acquireTime": format_micro_instant(self._clock.now()),
             "leaseTransitions": tenure.transitions + changed,
         }
 
@@ -186,7 +186,7 @@ class Leader:
         return {
             "holderIdentity": self._identity,
             "leaseDurationSeconds": max(1, round(self._settings.lease_duration.total_seconds())),
-            "renewTime": _micro(self._clock.now()),
+            "renewTime": format_micro_instant(self._clock.now()),
         }
 
 
@@ -198,11 +198,6 @@ def _tenure(manifest: Json) -> Tenure:
         renewed=spec.get("renewTime") or "",
         transitions=spec.get("leaseTransitions") or 0,
     )
-
-
-def _micro(at: datetime) -> str:
-    """The API server reads a MicroTime with exactly six digits."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _failure(task: "asyncio.Future[None]") -> BaseException | None:

@@ -9,11 +9,11 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Protocol
 
 from fleet.errors import Ambiguous, NotFound, Refused, Transient
-from fleet.instant import format_instant
+from fleet.instant import format_instant, format_micro_instant
 from fleet.names import DOMAIN, NAMESPACE, agent_lease
 from fleet.node import Condition
 from probes.agent.conditions import Conditions, digest
@@ -100,7 +100,7 @@ def renew_lease(server: Server, node: str, boot_id: str, now: datetime) -> None:
     spec = {
         "holderIdentity": boot_id,
         "leaseDurationSeconds": LEASE_DURATION,
-        "renewTime": now.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        "renewTime": format_micro_instant(now),
     }
     try:
         server.patch(f"{leases}/{name}", {"spec": spec}, "application/merge-patch+json")

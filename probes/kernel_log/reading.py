@@ -7,9 +7,6 @@ below, in rising order, because readings are made by the hundred thousand.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-SEVERITIES = ("unknown", "info", "warning", "degraded", "fatal")
-"""In rising order; `unknown` lies beside the scale: it says only that no table knows."""
-
 ACTIONS = ("none", "hold", "drain", "reset_gpu", "reboot", "replace")
 """In rising order. A reading may also say `follow_recovery_action`: ask the driver first."""
 

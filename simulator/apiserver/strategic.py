@@ -12,7 +12,6 @@ from simulator.apiserver.status import bad_request
 
 DIRECTIVE = "$patch"
 DELETE_FROM = "$deleteFromPrimitiveList/"
-ORDER = "$setElementOrder/"
 RETAIN = "$retainKeys"
 
 

@@ -10,7 +10,6 @@ import contextlib
 import json
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -22,6 +21,7 @@ import aiohttp
 
 from simulator.controlplane.endpoint import ADMIN, Endpoint
 from simulator.controlplane.programs import PROGRAMS, missing
+from simulator.loopback import free_port
 
 READY_WITHIN_S = 90.0
 STOP_WITHIN_S = 15.0
@@ -61,9 +61,9 @@ class RealControlPlane:
         self.directory = directory or Path(tempfile.mkdtemp(prefix="gpumend-controlplane-"))
         self._namespaces = namespaces
         self._processes: list[subprocess.Popen[bytes]] = []
-        self.etcd_url = f"http://127.0.0.1:{_free_port()}"
-        self._peer_url = f"http://127.0.0.1:{_free_port()}"
-        self._port = _free_port()
+        self.etcd_url = f"http://127.0.0.1:{free_port()}"
+        self._peer_url = f"http://127.0.0.1:{free_port()}"
+        self._port = free_port()
         self.endpoint = Endpoint(
             url=f"https://127.0.0.1:{self._port}",
             ca=self.directory / "certs" / "apiserver.crt",
@@ -209,13 +209,6 @@ class RealControlPlane:
         logs = (self.directory / f"{name}.log" for name in PROGRAMS)
         lines = [line for log in logs if log.exists() for line in log.read_text().splitlines()[-8:]]
         return "\n".join(lines)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 async def _create_namespace(client: aiohttp.ClientSession, name: str) -> None:

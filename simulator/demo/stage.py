@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import socket
 import ssl
 import sys
 from collections.abc import Callable, Mapping
@@ -21,6 +20,7 @@ from simulator.demo.settings import CLUSTER, POLICY, Settings
 from simulator.demo.supervisor import Program, Supervisor
 from simulator.hardware.machine import Machine
 from simulator.kubelet.node import NodeSpec
+from simulator.loopback import free_port
 from simulator.machines import Config, Place, write_config
 
 BOOT_SECONDS = 4.0
@@ -180,14 +180,6 @@ def search_attributes() -> dict[str, str]:
     keywords = ("Cluster", "Node", "Machine", "Pool", "Rack", "Fault", "Step")
     kinds = dict.fromkeys(keywords, "Keyword")
     return {**kinds, "Steps": "KeywordList", "DueAt": "Datetime"}
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _tls(endpoint: Endpoint) -> ssl.SSLContext | None:
