@@ -49,7 +49,11 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Do nothing until a person gives one of `answers`; `expiry` says what no answer means."""
+    """Do nothing until a person gives one of `answers`; `expiry` says what no answer means.
+
+    `id` names this question where it is one that is approved or denied: the same facts ask the same
+    question under the same id, and an answer must carry it.
+    """
 
     question: str
     answers: tuple[str, ...]
@@ -57,6 +61,7 @@ class Ask:
     expiry: str
     reasons: tuple[str, ...]
     basis: Basis
+    id: str = ""
     kind: Literal["ask"] = "ask"
 
 

@@ -44,7 +44,8 @@ class Outcome:
 
     `reason` is a code of `fleet.reason` where it decides something, `detail` one sentence for
     people. `boot_id` and `uid` are the node's as last seen, `findings` what a verify found, `past`
-    what a recall read (only a SUCCEEDED recall has read everything).
+    what a recall read (only a SUCCEEDED recall has read everything), `means` the repairs that a
+    recall found the engine able to do to this node (a replacement needs a provider).
     """
 
     kind: OutcomeKind
@@ -54,3 +55,4 @@ class Outcome:
     uid: str = ""
     findings: tuple[Finding, ...] = field(default=())
     past: tuple[PastAttempt, ...] = field(default=())
+    means: tuple[Step, ...] = field(default=())

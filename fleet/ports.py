@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+from fleet.census import Census
 from fleet.opening import Opening
 from fleet.outcome import PastAttempt
 from fleet.report import Report
@@ -110,6 +111,14 @@ class Incidents(Protocol):
 
     async def open_ids(self) -> frozenset[str]:
         """Ids of incidents that look open. The list lags: it nominates, `is_open` decides."""
+        ...
+
+
+class Budgets(Protocol):
+    """The disruption budget as the watcher sees it. Raises `Transient` when unreachable."""
+
+    async def census(self, census: Census) -> None:
+        """Tell how the fleet stands; an older one than was told before changes nothing."""
         ...
 
 

@@ -175,6 +175,7 @@ LADDER: Mapping[tuple[Step | None, On], tuple[Move, ...]] = {
     (Step.HOLD, On.LATER): _again(Step.HOLD),
     (Step.HOLD, On.LOST): _again(Step.HOLD),
     (Step.HOLD, On.STOPPED): _stopped(Step.HOLD, (_go(Step.HOLD),)),
+    (Step.HOLD, On.GONE): (_go(Step.HOLD),),
     (Step.RECALL, On.DONE): _CLIMB,
     (Step.RECALL, On.FAILED): _GIVE_UP,
     (Step.RECALL, On.LATER): _again(Step.RECALL),

@@ -53,6 +53,9 @@ _OF_VERB: Mapping[Verb, Interruption | None] = {
     Verb.RELEASE: Interruption.RELEASE,
     Verb.PAUSE: Interruption.PAUSE,
     Verb.RESUME: None,
+    Verb.SKIP: None,
+    Verb.APPROVE: None,
+    Verb.DENY: None,
 }
 
 
