@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from fleet.finding import Finding
 from fleet.part import Part
-from fleet.step import Step
+from fleet.step import Means, Step
 
 
 class OutcomeKind(StrEnum):
@@ -55,4 +55,4 @@ class Outcome:
     uid: str = ""
     findings: tuple[Finding, ...] = field(default=())
     past: tuple[PastAttempt, ...] = field(default=())
-    means: tuple[Step, ...] = field(default=())
+    means: tuple[Means, ...] = field(default=())

@@ -38,6 +38,21 @@ REPAIRS = (Step.END_JOB, Step.RESET_GPU, Step.REBOOT, Step.REPLACE)
 """The rungs that a policy lists under `steps`, mildest first."""
 
 
+class Means(StrEnum):
+    """By what the engine can repair a node. What there is differs from node to node.
+
+    INSIDE: a Pod on the node, so only while it answers. PROVIDER: whoever runs the machine restarts
+    it. POWER: its power is cut. LAUNCH: a successor can be had before the node goes. REPLACE: the
+    machine can be given back for another.
+    """
+
+    INSIDE = "inside"
+    PROVIDER = "provider"
+    POWER = "power"
+    LAUNCH = "launch"
+    REPLACE = "replace"
+
+
 class NodeStepResult(StrEnum):
     """How a step on the node ended: done, tried in vain, not tried since its premise was gone."""
 
