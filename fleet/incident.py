@@ -299,6 +299,8 @@ def _added(attempts: tuple[Attempt, ...], new: Attempt) -> tuple[Attempt, ...]:
 
 
 def _repeats(last: Attempt, new: Attempt) -> bool:
+    if new.request.operation and new.request.operation == last.request.operation:
+        return True
     if last.step is not new.step or OutcomeKind.SUCCEEDED in (last.outcome.kind, new.outcome.kind):
         return False
     if new.step in REPAIRS:

@@ -15,7 +15,9 @@ from fleet.part import Part, parse_part
 
 
 class Step(StrEnum):
-    """One rung of the ladder; `recall` (past attempts) and `give-back` (the lease) serve them."""
+    """One rung of the ladder. Some serve others: `recall` (past attempts, means of repair),
+    `give-back` (the lease), `launch` (a successor before a replace).
+    """
 
     HOLD = "hold"
     TOLERATE = "tolerate"
@@ -24,6 +26,7 @@ class Step(StrEnum):
     END_JOB = "end-job"
     RESET_GPU = "reset-gpu"
     REBOOT = "reboot"
+    LAUNCH = "launch"
     REPLACE = "replace"
     VERIFY = "verify"
     RELEASE = "release"

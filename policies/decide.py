@@ -8,7 +8,8 @@ from datetime import datetime
 
 from fleet.decision import Act, Ask, Basis, Close, Decision, HandOff, Wait
 from fleet.incident import End, Incident
-from fleet.step import Step
+from fleet.outcome import OutcomeKind
+from fleet.step import REPAIRS, Step
 from policies.guards import GUARDS
 from policies.ladder import FIRST, LADDER, NO_LEASE, Ending, Guard, Move
 from policies.requests import request_for
@@ -55,6 +56,8 @@ def next_move(scene: Scene) -> tuple[Move, datetime | None]:
 
 def end_of(scene: Scene) -> End:
     """Which of the ends this is, once nothing is left to do."""
+    if GUARDS[Guard.REPLACED](scene) or (scene.gone_at and _was_replacing(scene)):
+        return End.REPLACED
     if scene.gone_at or (scene.incident.node_gone and not scene.incident.held):
         return End.SUPERSEDED
     if scene.cancelled_at or GUARDS[Guard.MARK_TAKEN](scene):
@@ -64,6 +67,13 @@ def end_of(scene: Scene) -> End:
     if any(each.ours for each in scene.repairs):
         return End.REPAIRED
     return End.RECOVERED if not scene.incident.orders else End.CANCELLED
+
+
+def _was_replacing(scene: Scene) -> bool:
+    """A Node that goes while we replace its machine is what was wanted."""
+    tried = (OutcomeKind.AMBIGUOUS, OutcomeKind.SUPERSEDED)
+    last = next((e for e in reversed(scene.incident.attempts) if e.step in REPAIRS), None)
+    return last is not None and last.step is Step.REPLACE and last.outcome.kind in tried
 
 
 def basis_of(scene: Scene) -> Basis:

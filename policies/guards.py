@@ -8,7 +8,7 @@ from fleet.outcome import OutcomeKind
 from fleet.reason import BUSY_ELSEWHERE, PAUSED
 from fleet.step import Step
 from policies.ladder import Guard, On
-from policies.plan import drain_of, plan_of
+from policies.plan import drain_of, may_launch, plan_of
 from policies.scene import Scene
 
 OUT_OF_BOUNDS = MAX_ATTEMPTS - 20
@@ -17,6 +17,10 @@ OUT_OF_BOUNDS = MAX_ATTEMPTS - 20
 
 def _closed(scene: Scene) -> bool:
     return scene.incident.last(Step.CLOSE, OutcomeKind.SUCCEEDED) is not None
+
+
+def _replaced(scene: Scene) -> bool:
+    return scene.incident.last(Step.REPLACE, OutcomeKind.SUCCEEDED) is not None
 
 
 def _mark_taken(scene: Scene) -> bool:
@@ -135,6 +139,15 @@ def _stale(scene: Scene) -> bool:
     return at is None or scene.now >= at + scene.limits.look_again
 
 
+def _unlaunched(scene: Scene) -> bool:
+    """Once a lease: a successor that was ready for an earlier one may be gone by now."""
+    plan = plan_of(scene)
+    if plan is None or plan.next is not Step.REPLACE or not may_launch(scene):
+        return False
+    launch = scene.incident.last(Step.LAUNCH, OutcomeKind.SUCCEEDED)
+    return launch is None or launch.started < (scene.leased_at or scene.now)
+
+
 def _undrained(scene: Scene) -> bool:
     plan = plan_of(scene)
     if plan is None or plan.next is None or drain_of(scene, plan.next) is None:
@@ -174,6 +187,7 @@ def _ended_by_person(scene: Scene) -> bool:
 GUARDS: Mapping[Guard, Callable[[Scene], bool]] = {
     Guard.ALWAYS: lambda _: True,
     Guard.CLOSED: _closed,
+    Guard.REPLACED: _replaced,
     Guard.MARK_TAKEN: _mark_taken,
     Guard.NODE_LOST: lambda scene: scene.gone_at is not None,
     Guard.CANCELLED_MARKED: _cancelled_marked,
@@ -195,8 +209,11 @@ GUARDS: Mapping[Guard, Callable[[Scene], bool]] = {
     Guard.UNLEASED: lambda scene: scene.leased_at is None,
     Guard.STALE: _stale,
     Guard.UNDRAINED: _undrained,
+    Guard.UNLAUNCHED: _unlaunched,
+    Guard.NEXT_IS_END_JOB: _next_is(Step.END_JOB),
     Guard.NEXT_IS_RESET: _next_is(Step.RESET_GPU),
     Guard.NEXT_IS_REBOOT: _next_is(Step.REBOOT),
+    Guard.NEXT_IS_REPLACE: _next_is(Step.REPLACE),
     Guard.TRIES_LEFT: _tries_left,
     Guard.TRIED_OUT: lambda scene: not _tries_left(scene),
     Guard.WAIT_LEFT: _wait_left,

@@ -44,6 +44,7 @@ class Guard(StrEnum):
     ALWAYS = "always"
     # People, and the node itself: these come before everything else.
     CLOSED = "the mark is off"
+    REPLACED = "the machine was given back for another"
     MARK_TAKEN = "somebody took the mark away"
     NODE_AWAY = "the Node object is gone and may come back"
     NODE_LOST = "the Node object is gone for good"
@@ -74,8 +75,11 @@ class Guard(StrEnum):
     UNLEASED = "no lease"
     STALE = "our check is too old to act on"
     UNDRAINED = "the next step needs an empty node"
+    UNLAUNCHED = "a successor is to be ready before the node goes"
+    NEXT_IS_END_JOB = "next is end-job"
     NEXT_IS_RESET = "next is reset-gpu"
     NEXT_IS_REBOOT = "next is reboot"
+    NEXT_IS_REPLACE = "next is replace"
     # Repetition.
     RESTING = "a short rest before the next try"
     TRIES_LEFT = "tries are left"
@@ -105,6 +109,7 @@ def _stay(at: Stage, when: Guard) -> Move:
 
 FIRST: tuple[Move, ...] = (
     _go(Ending.END, Guard.CLOSED),
+    _go(Ending.END, Guard.REPLACED),
     _go(Ending.END, Guard.MARK_TAKEN),
     _stay(Step.HOLD, Guard.NODE_AWAY),
     _go(Ending.END, Guard.NODE_LOST),
@@ -132,9 +137,12 @@ _CLIMB = (
     _go(Step.VERIFY, Guard.UNCONFIRMED),
     _go(Step.LEASE, Guard.UNLEASED),
     _go(Step.VERIFY, Guard.STALE),
+    _go(Step.LAUNCH, Guard.UNLAUNCHED),
     _go(Step.DRAIN, Guard.UNDRAINED),
+    _go(Step.END_JOB, Guard.NEXT_IS_END_JOB),
     _go(Step.RESET_GPU, Guard.NEXT_IS_RESET),
     _go(Step.REBOOT, Guard.NEXT_IS_REBOOT),
+    _go(Step.REPLACE, Guard.NEXT_IS_REPLACE),
     *_GIVE_UP,
 )
 
@@ -191,6 +199,16 @@ LADDER: Mapping[tuple[Step | None, On], tuple[Move, ...]] = {
     (Step.DRAIN, On.LATER): (*_HEALED, *_again(Step.DRAIN)),
     (Step.DRAIN, On.LOST): (*_HEALED, *_again(Step.DRAIN)),
     (Step.DRAIN, On.STOPPED): _stopped(Step.DRAIN),
+    (Step.LAUNCH, On.DONE): _CLIMB,
+    (Step.LAUNCH, On.FAILED): _GIVE_UP,
+    (Step.LAUNCH, On.LATER): (*_HEALED, *_again(Step.LAUNCH)),
+    (Step.LAUNCH, On.LOST): (*_HEALED, *_again(Step.LAUNCH)),
+    (Step.LAUNCH, On.STOPPED): _stopped(Step.LAUNCH),
+    (Step.END_JOB, On.DONE): (_go(Step.VERIFY),),
+    (Step.END_JOB, On.FAILED): _CLIMB,
+    (Step.END_JOB, On.LATER): _again(Step.END_JOB, _CLIMB),
+    (Step.END_JOB, On.LOST): (_stay(Step.END_JOB, Guard.SETTLING), _go(Step.VERIFY)),
+    (Step.END_JOB, On.STOPPED): _stopped(Step.END_JOB),
     (Step.RESET_GPU, On.DONE): (_go(Step.VERIFY),),
     (Step.RESET_GPU, On.FAILED): _CLIMB,
     (Step.RESET_GPU, On.LATER): _again(Step.RESET_GPU, _CLIMB),
@@ -201,6 +219,11 @@ LADDER: Mapping[tuple[Step | None, On], tuple[Move, ...]] = {
     (Step.REBOOT, On.LATER): _again(Step.REBOOT, _CLIMB),
     (Step.REBOOT, On.LOST): (_stay(Step.REBOOT, Guard.SETTLING), _go(Step.VERIFY)),
     (Step.REBOOT, On.STOPPED): _stopped(Step.REBOOT),
+    (Step.REPLACE, On.DONE): (_go(Ending.END),),
+    (Step.REPLACE, On.FAILED): _GIVE_UP,
+    (Step.REPLACE, On.LATER): _again(Step.REPLACE),
+    (Step.REPLACE, On.LOST): _again(Step.REPLACE),
+    (Step.REPLACE, On.STOPPED): _stopped(Step.REPLACE),
     (Step.VERIFY, On.PASSED): _PROOF,
     (Step.VERIFY, On.STANDS): _CLIMB,
     (Step.VERIFY, On.UNCLEAR): _again(Step.VERIFY),
@@ -222,7 +245,11 @@ LADDER: Mapping[tuple[Step | None, On], tuple[Move, ...]] = {
     (Step.CLOSE, On.STOPPED): (_go(Ending.END),),
     (Step.CLOSE, On.GONE): (_go(Ending.END),),
 }
-"""Without `give-back`, which serves every stage that needs no lease: see `NO_LEASE`."""
+"""Without `give-back`, which serves every stage that needs no lease: see `NO_LEASE`.
+
+A launch or a replace that nobody knows the end of is asked for again under its own operation id:
+that is how its provider is asked what became of it.
+"""
 
 NO_LEASE = frozenset({Step.PROBATION, Step.CLOSE, Step.HAND_OFF, Ending.ASK, Ending.END})
 """Stages in which a lease is given back first. A pause with the node still held keeps it."""

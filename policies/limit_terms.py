@@ -34,6 +34,11 @@ class Limits(Terms):
         description="Time for a reboot, until the node is Ready under a new boot id. Default 30m:"
         " large machines train their memory for a quarter of an hour.",
     )
+    launch: Duration = Field(
+        default=parse_duration("1h"),
+        description="Time for a successor to be Ready, where the provider can bring one before the"
+        " old machine goes. Default 1h: capacity may be short.",
+    )
     replace: Duration = Field(
         default=parse_duration("2h"),
         description="Time until the old machine is gone. Default 2h: capacity may be short.",

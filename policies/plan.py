@@ -12,15 +12,15 @@ from weakref import WeakKeyDictionary
 
 from fleet.fault import Advice, Fault, FaultName
 from fleet.incident import Attempt
-from fleet.outcome import PastAttempt
+from fleet.outcome import OutcomeKind, PastAttempt
 from fleet.part import Part
 from fleet.sighting import Sighting
-from fleet.step import REPAIRS, Step
+from fleet.step import REPAIRS, Means, Step
 from policies.fault_terms import Drain, FaultTerms
 from policies.parts import gpu_of
 from policies.scene import Scene
 
-MEANS = frozenset({Step.RESET_GPU, Step.REBOOT})
+MEANS = frozenset({Step.END_JOB, Step.RESET_GPU, Step.REBOOT})
 """The repairs that the engine can do itself; each other one is a hand-off that asks for it."""
 
 _ADVISED = {
@@ -155,16 +155,25 @@ def _means_missing(scene: Scene, fault: Fault, step: Step, where: str) -> tuple[
     return ()
 
 
+def may_launch(scene: Scene) -> bool:
+    """Whether a successor can be had before the node goes."""
+    recall = scene.incident.last(Step.RECALL, OutcomeKind.SUCCEEDED)
+    return recall is not None and Means.LAUNCH in recall.outcome.means
+
+
 def drain_of(scene: Scene, step: Step) -> Drain | None:
     """How the node is emptied before a step: the shortest deadline of what stands.
 
-    A reboot always needs an empty node, whatever a policy leaves out.
+    A reboot or a replace always needs an empty node, whatever a policy leaves out; ending a job is
+    itself the way to have its pods leave.
     """
+    if step is Step.END_JOB:
+        return None
     drains = [scene.policy.fault(each.fault.name).drain for each in scene.standing]
     given = [each for each in drains if each is not None]
     if given:
         return min(given, key=lambda each: each.deadline)
-    return Drain() if step is Step.REBOOT else None
+    return Drain() if step in (Step.REBOOT, Step.REPLACE) else None
 
 
 def due_of(scene: Scene) -> datetime | None:

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from fleet.fault import FaultName
 from fleet.finding import Finding, Verdict
+from fleet.incident import Attempt
 from fleet.order import Verb
 from fleet.request import StepRequest
 from fleet.sighting import Sighting
@@ -15,6 +16,8 @@ from policies.plan import drain_of, plan_of
 from policies.reading import read_outcome
 from policies.scene import Scene
 
+ASKED_AGAIN = (Step.LAUNCH, Step.REPLACE)
+"""Steps whose operation id is the provider's idempotency key."""
 QUICK = timedelta(minutes=10)
 """For a step that is one or two calls to the API server or the budget, with retries."""
 
@@ -25,7 +28,7 @@ def request_for(scene: Scene, step: Step) -> StepRequest:
     faults = tuple(each.fault for each in scene.standing)
     verifying = step is Step.VERIFY
     return StepRequest(
-        operation=f"{incident.opening.mark.id}-{incident.operations + 1}-{step}",
+        operation=_operation(scene, step),
         step=step,
         incident=incident.opening.mark.id,
         node=incident.node,
@@ -42,12 +45,35 @@ def request_for(scene: Scene, step: Step) -> StepRequest:
     )
 
 
+def _operation(scene: Scene, step: Step) -> str:
+    """A new id, except to ask the provider what became of a call whose answer was lost."""
+    incident, lost = scene.incident, _lost(scene, step)
+    if lost:
+        return lost.request.operation
+    return f"{incident.opening.mark.id}-{incident.operations + 1}-{step}"
+
+
+def _lost(scene: Scene, step: Step) -> Attempt | None:
+    """The attempt whose end nobody knows, if the same call tells it."""
+    lost = scene.on is On.LOST and scene.cursor and scene.cursor.step is step
+    return scene.cursor if lost and step in ASKED_AGAIN else None
+
+
 def deadline_of(scene: Scene, step: Step) -> datetime:
     """The absolute end of a step. A drain's counts from the lease; a retry never extends it."""
     limits = scene.limits
     if step is Step.DRAIN:
         return _drain_deadline(scene)
-    times = {Step.RESET_GPU: limits.reset_gpu, Step.REBOOT: limits.reboot}
+    lost = _lost(scene, step)
+    if lost:
+        return max(lost.request.deadline, scene.now + limits.step_pause)
+    times = {
+        Step.END_JOB: limits.end_job,
+        Step.RESET_GPU: limits.reset_gpu,
+        Step.REBOOT: limits.reboot,
+        Step.LAUNCH: limits.launch,
+        Step.REPLACE: limits.replace,
+    }
     if step is Step.VERIFY:
         return scene.now + limits.verify + _settle(scene)
     return scene.now + times.get(step, QUICK)

@@ -10,6 +10,12 @@ from policies.plan import plan_of
 from policies.scene import Scene
 
 MOST_FACTS = 12
+NEXT = (
+    Guard.NEXT_IS_END_JOB,
+    Guard.NEXT_IS_RESET,
+    Guard.NEXT_IS_REBOOT,
+    Guard.NEXT_IS_REPLACE,
+)
 
 
 def facts_of(scene: Scene) -> tuple[str, ...]:
@@ -57,7 +63,7 @@ def reasons_for(scene: Scene, move: Move) -> tuple[str, ...]:
 
 def _why(scene: Scene, move: Move) -> str:
     plan = plan_of(scene)
-    if move.when in (Guard.NEXT_IS_RESET, Guard.NEXT_IS_REBOOT) and plan:
+    if move.when in NEXT and plan:
         rest = ", then ".join(plan.steps)
         return f"{plan.fault.name} on {plan.fault.part}: {rest}, then hand-off"
     if move.when is Guard.TOLERATED and plan:

@@ -1,8 +1,9 @@
 """Which message stops which step while it runs: one table.
 
 A drain harms work and can stop at any moment, so everything that takes its reason away stops it. A
-reset or a reboot that has begun is never cut short: half of one is worse than all of it. Steps
-that are one or two calls are over before anything could stop them.
+reset, a reboot or a replace that has begun is never cut short: half of one is worse than all of it.
+A launch is stopped by what makes a successor needless. Steps that are one or two calls are over
+before anything could stop them.
 """
 
 from collections.abc import Mapping
@@ -34,6 +35,15 @@ INTERRUPTS: Mapping[Step, frozenset[Interruption]] = {
     Step.END_JOB: frozenset(Interruption),
     Step.RESET_GPU: frozenset(),
     Step.REBOOT: frozenset(),
+    Step.LAUNCH: frozenset(
+        {
+            Interruption.CANCEL,
+            Interruption.RELEASE,
+            Interruption.HOLD_REMOVED,
+            Interruption.NODE_GONE,
+            Interruption.RECOVERED,
+        }
+    ),
     Step.REPLACE: frozenset(),
     Step.VERIFY: frozenset(
         {

@@ -64,10 +64,11 @@ def summary_of(act: Act) -> str:
 def outcome_of(step: Step, failure: ActivityError) -> Outcome:
     """What a failed activity means. A repair that did not say how it ended may have happened."""
     cause = failure.cause
-    if isinstance(cause, CancelledError) and step not in REPAIRS:
+    looked_for = (*REPAIRS, Step.LAUNCH)
+    if isinstance(cause, CancelledError) and step not in looked_for:
         return Outcome(OutcomeKind.CANCELLED, INTERRUPTED)
     detail = f"{step} did not come to an end: {cause or failure}"
-    if step in REPAIRS:
+    if step in looked_for:
         return Outcome(OutcomeKind.AMBIGUOUS, EXHAUSTED, detail)
     if isinstance(cause, ApplicationError) and cause.non_retryable:
         return Outcome(OutcomeKind.PERMANENT, cause.type or "", detail)

@@ -3,17 +3,17 @@ import pytest
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.step import Step
 from policies.guards import GUARDS
-from policies.ladder import FIRST, LADDER, Guard, On, as_mermaid, as_text
+from policies.ladder import FIRST, LADDER, Ending, Guard, On, as_mermaid, as_text
 from policies.plan import MEANS
 from policies.reading import read_outcome
 from policies.scene import SERVING
 from policies.timers import TIMERS
 from workflows.interrupts import INTERRUPTS
+from workflows.timing import TIMING
 
 WAITING = {Step.TOLERATE, Step.PROBATION, Step.HAND_OFF}
 """Stages that are not asked of an activity."""
-NOT_YET = {Step.END_JOB, Step.REPLACE}
-ASKED = set(Step) - WAITING - NOT_YET
+ASKED = set(Step) - WAITING
 MOVES = [move for row in (FIRST, *LADDER.values()) for move in row]
 
 
@@ -58,13 +58,18 @@ def test_unclear_never_leads_to_a_repair():
     assert not harmful & {move.to for move in LADDER[Step.VERIFY, On.UNCLEAR]}
 
 
-def test_a_reset_or_reboot_that_has_begun_is_never_cut_short():
-    for step in MEANS:
+def test_a_reset_a_reboot_or_a_replace_that_has_begun_is_never_cut_short():
+    for step in (Step.RESET_GPU, Step.REBOOT, Step.REPLACE):
         assert INTERRUPTS[step] == frozenset()
 
 
-def test_every_step_that_is_performed_says_what_stops_it():
-    assert set(INTERRUPTS) == ASKED | NOT_YET
+def test_what_was_replaced_is_over_and_needs_no_release():
+    assert [move.to for move in LADDER[Step.REPLACE, On.DONE]] == [Ending.END]
+
+
+def test_every_step_that_is_performed_says_what_stops_it_and_how_long_it_may_take():
+    assert set(TIMING) == ASKED
+    assert set(INTERRUPTS) == ASKED
 
 
 def test_the_table_can_be_read_as_text_and_as_a_picture():

@@ -98,6 +98,7 @@ def test_what_is_left_out_takes_the_smallest_power() -> None:
             "end_job": "15m",
             "reset_gpu": "10m",
             "reboot": "30m",
+            "launch": "1h",
             "replace": "2h",
             "verify": "15m",
             "verify_tries": 3,
