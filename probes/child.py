@@ -11,8 +11,9 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 OUTPUT_LIMIT = 256 * 1024
 """Bytes kept of each stream; the rest is read and dropped, so that the child never blocks on us."""
@@ -45,17 +46,24 @@ class Tool:
     _left: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
     _kill_at: float = 0.0
 
-    def run(self, command: Sequence[str], limit: float, keep_open: Sequence[int] = ()) -> Ended:
+    def run(
+        self,
+        command: Sequence[str],
+        limit: float,
+        keep_open: Sequence[int] = (),
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> Ended:
         """Run `command` for at most `limit` seconds and a grace; never raises for what it does.
 
         A child left behind by an earlier run blocks new ones until it is gone; it gets a KILL only
         when it has had `limit` seconds more, since killing a merely slow reader of the driver
-        harms the GPU. `keep_open` are descriptors (locks) that live as long as the child.
+        harms the GPU. `keep_open` are descriptors (locks) that live as long as the child,
+        `environment` is added to our own.
         """
         if not self._settled():
             return Ended(None, hung=True, waiting=True)
         try:
-            child = _start(command, keep_open)
+            child = _start(command, keep_open, environment)
         except OSError as problem:
             return Ended(127, errors=f"{command[0]}: {problem.strerror}")
         with _Streams(child) as streams:
@@ -82,7 +90,9 @@ class Tool:
         return False
 
 
-def _start(command: Sequence[str], keep_open: Sequence[int]) -> "subprocess.Popen[bytes]":
+def _start(
+    command: Sequence[str], keep_open: Sequence[int], environment: Mapping[str, str]
+) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(  # noqa: S603 - fixed words and PCI addresses, never a shell
         command,
         stdin=subprocess.DEVNULL,
@@ -90,7 +100,7 @@ def _start(command: Sequence[str], keep_open: Sequence[int]) -> "subprocess.Pope
         stderr=subprocess.PIPE,
         start_new_session=True,
         pass_fds=keep_open,
-        env={**os.environ, "LC_ALL": "C"},
+        env={**os.environ, "LC_ALL": "C", **environment},
     )
 
 

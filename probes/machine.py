@@ -7,6 +7,7 @@ simulated one. Nothing here interprets what it reads.
 import os
 import shlex
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,11 @@ HOST_EXEC = "GPUMEND_HOST_EXEC"
 """Prefix that starts a tool on the host; empty: run `<root>/usr/bin/<tool>` directly."""
 HOST_EXEC_DEFAULT = "nsenter --target 1 --mount --uts --ipc --net --pid --"
 _LOOK_IN = ("usr/bin", "usr/sbin", "bin", "sbin")
+NVML_CHILD = "GPUMEND_NVML_CHILD"
+"""Command that answers like `probes.nvml.child`; empty: that child, with this machine's driver."""
+_NVML_IN = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib")
+"""Where distributions keep the driver's libraries. Containers of the GPU Operator's driver: below
+`run/nvidia/driver`."""
 
 
 class Missing(Exception):
@@ -51,6 +57,15 @@ class Machine:
         if self.prefix:
             return [*self.prefix, tool, *arguments]
         return [self._find(tool), *arguments]
+
+    def nvml_child(self) -> tuple[list[str], dict[str, str]]:
+        """The command that asks NVML, and what it needs in its environment."""
+        ours = [sys.executable, "-m", "probes.nvml.child"]
+        command = shlex.split(os.environ.get(NVML_CHILD, "")) or ours
+        roots = (self.root, self.root / "run/nvidia/driver")
+        places = [str(root / place) for root in roots for place in _NVML_IN]
+        known = os.environ.get("LD_LIBRARY_PATH", "")
+        return command, {"LD_LIBRARY_PATH": ":".join(filter(None, [*places, known]))}
 
     def _find(self, tool: str) -> str:
         if self.root == Path("/"):

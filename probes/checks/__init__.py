@@ -26,6 +26,7 @@ PASSIVE: Mapping[str, Callable[[Subject], tuple[Finding, ...]]] = MappingProxyTy
 
 def run(names: Iterable[str], subject: Subject) -> tuple[Finding, ...]:
     """Every finding of the named checks; a name that nobody here knows is unknown, not skipped."""
+    subject.begin()
     found: list[Finding] = []
     for name in names:
         check = PASSIVE.get(name)

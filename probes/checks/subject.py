@@ -10,9 +10,10 @@ from fleet.part import HOST, Part
 from probes.child import Ended, Tool
 from probes.files import Glimpse, read_files
 from probes.machine import Machine
+from probes.nvml.view import View, read
 from probes.parts import GPU_FILES, Naming, gpus_of
 
-NVIDIA_SMI = "nvidia-smi"
+NVIDIA_SMI, NVML = "nvidia-smi", "nvml"
 TOOL_LIMIT = 15.0
 """Seconds for one query: a first call after boot without persistence mode takes that long."""
 EVIDENCE_LIMIT = 300
@@ -27,6 +28,19 @@ class Subject:
     naming: Naming
     tools: dict[str, Tool] = field(default_factory=dict)
     keep_open: tuple[int, ...] = ()
+    _view: View | None = field(default=None, init=False)
+
+    def begin(self) -> None:
+        """A new round: what several checks share is asked anew."""
+        self._view = None
+
+    def nvml(self) -> View:
+        """What NVML says in this round: asked once, in a child of its own."""
+        if self._view is None:
+            command, environment = self.machine.nvml_child()
+            ended = self._tool(NVML).run(command, TOOL_LIMIT, self.keep_open, environment)
+            self._view = read(ended.output, ended.hung)
+        return self._view
 
     def run(self, tool: str, *arguments: str, limit: float = TOOL_LIMIT) -> Ended:
         """Run a tool of the machine; raises `Missing` where it has none."""
