@@ -8,17 +8,19 @@ a list. It judges nothing and keeps nothing; serial numbers and UUIDs are not ev
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
+
+import pynvml  # the one place that may
 
 from probes.nvml import asks
 
 UNKNOWN_CODE = 999
 
 
-def main(arguments: Sequence[str], nvml: Any = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print everything; exit status 0 whenever something was printed to its end."""
-    if nvml is None:
-        import pynvml as nvml  # the one place that may
+    nvml: Any = pynvml
     calls = {**asks.CALLS, **(asks.RARE if "--rare" in arguments else {})}
     if code := _refused(lambda: nvml.nvmlInitWithFlags(0), nvml):
         _print({"init": code})
@@ -37,7 +39,7 @@ def _gpu(nvml: Any, index: int, calls: Mapping[str, asks.Call]) -> dict[str, Any
     except nvml.NVMLError as problem:
         return {"gpu": index, "handle": [problem.value]}
     values = _fields(nvml, handle, asks.FIELDS.items(), 0)
-    values |= {name: _value(lambda c=call: c(nvml, handle), nvml) for name, call in calls.items()}
+    values |= {name: _value(partial(call, nvml, handle), nvml) for name, call in calls.items()}
     return {
         "gpu": index,
         "pci": _value(lambda: nvml.nvmlDeviceGetPciInfo(handle).busId, nvml),

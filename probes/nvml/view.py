@@ -101,7 +101,8 @@ def read(output: str, hung: bool = False) -> View:
 
 
 def _documents(lines: Iterable[str]) -> tuple[list[Mapping[str, Any]], int]:
-    found, unread = [], 0
+    found: list[Mapping[str, Any]] = []
+    unread = 0
     for line in lines:
         try:
             document = json.loads(line)
