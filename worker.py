@@ -91,7 +91,7 @@ async def _main(settings: Settings, policy: Policy, limits: Limits, connect: Con
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     async with connect() as kubernetes:
-        temporal = Connection(lambda client: _check(settings, policy, client))
+        temporal = Connection(lambda client: _check(policy, client))
         incidents = TemporalIncidents(lambda: temporal.client, lambda: policy)
         parts = [_stopped(stop), _work(settings, temporal, kubernetes, incidents)]
         if settings.watches:
@@ -127,10 +127,10 @@ async def _stopped(stop: asyncio.Event) -> None:
     _log.info("what=stopping")
 
 
-async def _check(settings: Settings, policy: Policy, client: Client) -> None:
+async def _check(policy: Policy, client: Client) -> None:
+    """A policy of its own needs a worker on incidents for this only: incidents bring theirs."""
     await check_search_attributes(client)
-    if settings.watches:
-        await check_retention(client, policy)
+    await check_retention(client, policy)
 
 
 async def _watch(watcher: Watcher, kubernetes: Kubernetes) -> None:

@@ -34,18 +34,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=f"gpumend {chosen}", description=COMMANDS[chosen][1])
     command = _load(chosen)
     command.configure(parser)
-    return _run(command, parser.parse_args(arguments[1:]))
+    return _run(parser.prog, command, parser.parse_args(arguments[1:]))
 
 
-def _run(command: ModuleType, arguments: argparse.Namespace) -> int:
+def _run(prog: str, command: ModuleType, arguments: argparse.Namespace) -> int:
     """Run it; whoever read our output and had enough is nobody's fault."""
     try:
         status: int = command.run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return exits.OK
+    except OSError as problem:  # what a command reads it handles itself: this is what it wrote
+        _forget_output()
+        print(f"{prog}: {problem.strerror or problem}", file=sys.stderr)
+        return exits.UNREACHABLE
     return status
+
+
+def _forget_output() -> None:
+    """What is still in the buffer would fail again, and loudly, when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _load(name: str) -> ModuleType:

@@ -14,6 +14,7 @@ from fleet.fault import FaultName
 from policies.document import PolicyErrors, default_policy, load
 from policies.explain import explain, render
 from policies.meanings import MEANING
+from policies.mistakes import Mistake
 from policies.reference import json_schema, reference
 from policies.schema import Policy
 
@@ -55,7 +56,10 @@ def _check(arguments: argparse.Namespace) -> int:
         mistakes = [asdict(each) for each in errors.mistakes]
         print(f"{errors}\n{_count(len(mistakes))}", file=sys.stderr)
     except OSError as problem:
-        return _unreadable(arguments.file, problem)
+        status = _unreadable(arguments.file, problem)
+        if arguments.json:
+            print(json.dumps({"ok": False, "digest": None, "mistakes": [_no_file(arguments)]}))
+        return status
     if arguments.json:
         digest = policy.digest if policy else None
         print(json.dumps({"ok": policy is not None, "digest": digest, "mistakes": mistakes}))
@@ -97,6 +101,12 @@ def _name(file: str) -> str:
 def _unreadable(file: str, problem: OSError) -> int:
     print(f"{file}: cannot be read: {problem.strerror or problem}", file=sys.stderr)
     return exits.USAGE
+
+
+def _no_file(arguments: argparse.Namespace) -> dict[str, object]:
+    """A mistake about the file as a whole, in the shape of all others."""
+    what, remedy = "the file cannot be read", "name a file that is there and may be read"
+    return asdict(Mistake(_name(arguments.file), 0, 0, "", what, remedy))
 
 
 def _summary(name: str, policy: Policy) -> str:

@@ -9,7 +9,8 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One mistake. `line` and `column` count from 1; `path` is empty for the whole document."""
+    """One mistake. `line` and `column` count from 1, 0 where there is no text to count; `path` is
+    empty for the whole document."""
 
     source: str
     line: int

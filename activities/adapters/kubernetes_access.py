@@ -88,6 +88,13 @@ async def _load_file(path: str, configuration: Configuration) -> None:
         )
     except Exception as problem:  # the loader meets a bad file with whatever it trips over
         raise NotConfigured(
-            f"kubeconfig {path} cannot be used ({type(problem).__name__}: {problem});"
+            f"kubeconfig {path} cannot be used ({_why(problem)});"
             " set KUBECONFIG, or run inside the cluster with a service account"
         ) from problem
+
+
+def _why(problem: Exception) -> str:
+    """What the loader tripped over means nothing to who wrote the file."""
+    if isinstance(problem, ConfigException | OSError):
+        return str(problem)
+    return "it is not a kubeconfig, which is YAML with clusters, users and contexts"

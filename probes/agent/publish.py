@@ -81,15 +81,18 @@ class Board:
         self.known = {**known, **{each.type: each for each in changed}}
 
     def _fields(self, condition: Condition, now: datetime) -> dict[str, str]:
+        """As the server takes it. Its heartbeat is when we wrote; that we live says the Lease."""
+        written = format_instant(now.replace(microsecond=0))
         fields = {
             "type": condition.type,
             "status": condition.status,
             "reason": condition.reason,
             "message": condition.message,
+            "lastHeartbeatTime": written,
         }
         before = (self.known or {}).get(condition.type)
         if before is None or before.status != condition.status:
-            fields["lastTransitionTime"] = format_instant(now.replace(microsecond=0))
+            fields["lastTransitionTime"] = written
         return fields
 
 

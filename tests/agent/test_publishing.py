@@ -63,7 +63,9 @@ def test_the_transition_time_moves_only_with_the_status(stand, board):
     first = stand.conditions["gpumend.io/Memory"]["lastTransitionTime"]
     later = NOW.replace(hour=13)
     board.write(board.differing(conditions("b1", [fault(10)])), later)
-    assert stand.conditions["gpumend.io/Memory"]["lastTransitionTime"] == first
+    memory = stand.conditions["gpumend.io/Memory"]
+    assert memory["lastTransitionTime"] == first
+    assert memory["lastHeartbeatTime"] == "2026-11-29T13:00:00Z"
     board.write(board.differing(conditions("b1", [])), later)
     assert stand.conditions["gpumend.io/Memory"]["lastTransitionTime"] == "2026-11-29T13:00:00Z"
 

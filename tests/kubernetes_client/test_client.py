@@ -315,6 +315,7 @@ async def test_a_bad_kubeconfig_says_what_to_do(tmp_path, text):
     path = tmp_path / "config"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(NotConfigured, match="set KUBECONFIG"):
+    with pytest.raises(NotConfigured, match="set KUBECONFIG") as caught:
         async with connect(str(path)):
             pass
+    assert "Error" not in str(caught.value)

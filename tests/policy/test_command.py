@@ -97,6 +97,26 @@ def test_a_file_that_is_not_there_is_said_so(
     assert "none.yaml: cannot be read: No such file" in capsys.readouterr().err
 
 
+def test_a_file_that_is_not_there_is_a_mistake_for_programs_too(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = str(tmp_path / "none.yaml")
+    assert main(["policy", "check", "--json", file]) == 2
+    answer = json.loads(capsys.readouterr().out)
+    assert not answer["ok"]
+    assert [(each["source"], each["what"]) for each in answer["mistakes"]] == [
+        (file, "the file cannot be read")
+    ]
+
+
+def test_a_disk_that_is_full_is_said_in_one_line() -> None:
+    command = [sys.executable, "-m", "console.main", "policy", "explain"]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert ended.stderr == "gpumend policy: No space left on device\n"
+    assert ended.returncode == 3
+
+
 def test_a_broken_file_is_not_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["policy", "explain", str(TEN)]) == 2
     said = capsys.readouterr()

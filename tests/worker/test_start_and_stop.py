@@ -97,6 +97,16 @@ def test_a_namespace_without_our_attributes_is_refused_with_the_command(tmp_path
     assert "temporal operator search-attribute create --name Cluster --type Keyword" in line
 
 
+@pytest.mark.parametrize("role", ["watcher", "incidents"])
+def test_a_namespace_that_forgets_attempts_too_soon_is_refused(tmp_path, temporal_server, role):
+    address = temporal_server(0, *registered())
+    with worker(tmp_path, "--role", role, TEMPORAL_ADDRESS=address) as process:
+        line = said(process, "what=refused")
+        process.communicate(timeout=30)
+    assert process.returncode == exits.FOUND
+    assert "temporal operator namespace update --retention 720h" in line
+
+
 def test_a_namespace_that_is_not_there_is_waited_for_with_the_command(tmp_path, temporal_server):
     there = {"TEMPORAL_ADDRESS": temporal_server(), "TEMPORAL_NAMESPACE": "elsewhere"}
     with worker(tmp_path, "--role", "incidents", **there) as process:
@@ -116,7 +126,8 @@ async def test_a_sick_node_is_held_while_temporal_is_away_and_taken_up_when_it_i
             assert node.hold is not None
             assert watcher.poll() is None
             temporal_server(port, *registered())
-            with worker(tmp_path, "--role", "incidents", **address) as incidents:
+            flags = ("--role", "incidents", "--policy", str(policy))
+            with worker(tmp_path, *flags, **address) as incidents:
                 await world.marked("n1", MarkState.OWNED)
                 for process in (watcher, incidents):
                     process.send_signal(signal.SIGTERM)
