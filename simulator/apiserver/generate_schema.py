@@ -30,6 +30,7 @@ ROOTS = (
     "Lease",
     "PodDisruptionBudget",
     "DaemonSet",
+    "Deployment",
     "StatefulSet",
     "ReplicaSet",
     "Job",

@@ -60,6 +60,9 @@ BUILT_IN = (
         short=("pdb",),
     ),
     Kind("apps", "v1", "daemonsets", "DaemonSet", status=True, generation=True, short=("ds",)),
+    Kind(
+        "apps", "v1", "deployments", "Deployment", status=True, generation=True, short=("deploy",)
+    ),
     Kind("apps", "v1", "statefulsets", "StatefulSet", status=True, generation=True),
     Kind("apps", "v1", "replicasets", "ReplicaSet", status=True, generation=True),
     Kind("batch", "v1", "jobs", "Job", status=True, generation=True),
@@ -97,12 +100,21 @@ BUILT_IN = (
     ),
 )
 
+_ACCESS = "authorization.k8s.io"
+
+REVIEWS = (
+    Kind(_ACCESS, "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False),
+    Kind(_ACCESS, "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False),
+    Kind("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False),
+)
+"""Kinds that are answered and never stored: see `reviews.py`."""
+
 
 class Kinds:
     """The kinds that are served now."""
 
     def __init__(self) -> None:
-        self._all = {(k.group, k.version, k.plural): k for k in BUILT_IN}
+        self._all = {(k.group, k.version, k.plural): k for k in (*BUILT_IN, *REVIEWS)}
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(self._all.values())

@@ -11,6 +11,8 @@ MASTERS = "system:masters"
 _RBAC = "rbac.authorization.k8s.io"
 _EVERYTHING = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
 _BUILT_IN_ROLES = {"cluster-admin": _EVERYTHING}
+_EVERYBODY = (("create", "selfsubjectaccessreviews"), ("create", "selfsubjectreviews"))
+"""What the built-in role system:basic-user gives to all who are known."""
 _PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 _DISCOVERY_PATHS = ("/api", "/apis", "/openapi")
 
@@ -23,7 +25,7 @@ class Rbac:
 
     def check(self, call: Call) -> None:
         """403 unless a rule allows it."""
-        if MASTERS in call.user.groups or any(_allows(rule, call) for rule in self._rules(call)):
+        if self.allows(call):
             return
         where = f'in the namespace "{call.namespace}"' if call.namespace else "at the cluster scope"
         why = (
@@ -31,6 +33,13 @@ class Rbac:
             f'"{call.kind.group}" {where}'
         )
         raise forbidden(call.kind, call.name, why)
+
+    def allows(self, call: Call) -> bool:
+        """Whether a rule allows it."""
+        if MASTERS in call.user.groups or any(_allows(rule, call) for rule in self._rules(call)):
+            return True
+        known = "system:authenticated" in call.user.groups
+        return known and (call.verb, call.resource) in _EVERYBODY
 
     def check_path(self, user: User, path: str) -> None:
         """403 unless the user may read a path that is no object."""

@@ -17,7 +17,9 @@ from simulator.apiserver.api import Api, parse
 from simulator.apiserver.audit import LOGGED, Audit, Entry
 from simulator.apiserver.call import Call, User, place, verb_of
 from simulator.apiserver.injection import Fault
+from simulator.apiserver.kinds import REVIEWS
 from simulator.apiserver.rbac import Rbac
+from simulator.apiserver.reviews import review
 from simulator.apiserver.simulation import Simulation
 from simulator.apiserver.status import ApiError, no_such_path
 from simulator.apiserver.store import Store
@@ -107,6 +109,8 @@ class Requests:
             if fault and fault.code:
                 raise fault.error()
             self.rbac.check(call)
+            if call.kind in REVIEWS:
+                return 201, to_json(review(self.rbac, call, body)), None
             content_type = request.headers.get("Content-Type", "").partition(";")[0].strip()
             return *self.api.do(call, content_type, body), None
         except ApiError as error:

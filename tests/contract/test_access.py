@@ -145,3 +145,51 @@ async def test_discovery_names_what_is_served(api):
 async def test_a_method_that_makes_no_sense_is_refused(api, node):
     answer = await api.raw("POST", f"/api/v1/nodes/{node['metadata']['name']}", json={})
     assert refusal(answer) == (405, "MethodNotAllowed")
+
+
+AUTHORIZATION = "/apis/authorization.k8s.io/v1"
+
+
+def wanted(verb, resource, **more):
+    return {"resourceAttributes": {"verb": verb, "resource": resource, **more}}
+
+
+async def allowed(client, spec, kind="selfsubjectaccessreviews"):
+    made = await client.created(f"{AUTHORIZATION}/{kind}", {"spec": spec})
+    return made["status"]["allowed"]
+
+
+async def test_who_is_known_may_ask_what_they_may_do(account):
+    await account.may(rule(["get"], ["nodes", "nodes/status"]))
+    async with account.client(await account.token()) as agent:
+        await eventually(lambda: agent.get("/api/v1/nodes/nobody"), 404)
+        assert await allowed(agent, wanted("get", "nodes"))
+        assert await allowed(agent, wanted("get", "nodes", subresource="status", name="n1"))
+        assert not await allowed(agent, wanted("patch", "nodes"))
+        assert not await allowed(agent, wanted("get", "leases", group="coordination.k8s.io"))
+        assert not await allowed(agent, wanted("create", "nowhere", group="example.com"))
+
+
+async def test_only_who_may_ask_about_others_is_told(account, api):
+    await account.may(rule(["get"], ["nodes"]))
+    about = {"user": account.user, **wanted("get", "nodes")}
+    async with account.client(await account.token()) as agent:
+        await eventually(lambda: agent.get("/api/v1/nodes/nobody"), 404)
+        answer = await agent.post(f"{AUTHORIZATION}/subjectaccessreviews", {"spec": about})
+        assert refusal(answer) == (403, "Forbidden")
+    assert await allowed(api, about, "subjectaccessreviews")
+    denied = {**about, **wanted("delete", "nodes")}
+    assert not await allowed(api, denied, "subjectaccessreviews")
+
+
+async def test_everybody_is_told_who_they_are(account):
+    async with account.client(await account.token()) as agent:
+        path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+        made = await agent.created(path, {})
+        assert made["status"]["userInfo"]["username"] == account.user
+
+
+async def test_a_review_that_asks_nothing_is_invalid(api):
+    answer = await api.post(f"{AUTHORIZATION}/selfsubjectaccessreviews", {"spec": {}})
+    assert refusal(answer) == (422, "Invalid")
+    assert (await api.get(f"{AUTHORIZATION}/selfsubjectaccessreviews")).status_code == 405
