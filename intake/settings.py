@@ -73,12 +73,22 @@ class Settings:
     withdraw_after: timedelta = 5 * _minute
     """A hold that nobody took up is taken back after the node was clean for this long."""
 
+    census_at_most_every: timedelta = 10 * _second
+    """Each census is an event in the budget's history."""
+    census_at_least_every: timedelta = 30 * _second
+    """One that is older than a minute lends nothing: one may be lost."""
+
     def __post_init__(self) -> None:
         renew, give_up = self.lease_renew_every, self.lease_give_up_after
         if not renew < give_up < self.lease_duration:
             raise ValueError(
                 f"lease_renew_every ({renew}) < lease_give_up_after ({give_up}) < lease_duration"
                 f" ({self.lease_duration}) must hold, or two would lead at once"
+            )
+        if self.census_at_most_every > self.census_at_least_every:
+            raise ValueError(
+                f"census_at_most_every ({self.census_at_most_every}) must not be longer than"
+                f" census_at_least_every ({self.census_at_least_every})"
             )
 
 

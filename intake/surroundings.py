@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fleet.ports import Incidents, Kubernetes
+from fleet.ports import Budgets, Incidents, Kubernetes
 from intake.admission import Gate
 from intake.backoff import Backoff, Dice
 from intake.clock import Clock
@@ -15,7 +15,8 @@ from intake.settings import Settings
 class Surroundings:
     """Passed whole from room to room, so that each names only what it uses.
 
-    `gates` are asked in order before a sick node is held: breaker, cap.
+    `gates` are asked in order before a sick node is held: breaker, cap. Without `budgets` nobody is
+    told of the census, and nothing is lent.
     """
 
     kubernetes: Kubernetes
@@ -27,6 +28,7 @@ class Surroundings:
     clock: Clock
     dice: Dice
     journal: Journal
+    budgets: Budgets | None = None
 
     def backoff(self) -> Backoff:
         """A new one: each caller backs off for itself."""

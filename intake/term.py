@@ -15,6 +15,7 @@ from fleet.opening import Opening
 from fleet.ports import Json
 from fleet.report import Report
 from intake.admission import Rank, rank, worst
+from intake.census import CensusTaker
 from intake.comparison import Comparison, Findings
 from intake.delivery import Callers, Delivery, HoldRemoved, NodeGone, Notice, Parcel, Returned, due
 from intake.knowledge import Knowledge
@@ -25,6 +26,7 @@ from intake.node_writer import NodeWriter
 from intake.nominations import workflow_id
 from intake.silence import Agents, read_renewal
 from intake.surroundings import Surroundings
+from intake.tally import Tally, stance_of
 from intake.work_queue import WorkQueue
 
 NODES = "/api/v1/nodes"
@@ -48,6 +50,8 @@ class Term:
         self.delivery = Delivery(given, callers, self.writes.idle)
         findings = Findings(self._run_gone, self._found_nodeless, self._found_unmarked)
         self.comparison = Comparison(given, self.nodes.records, findings)
+        self.tally = Tally()
+        self.census = CensusTaker(given, self.tally, dict)
 
     async def run(self) -> None:
         """Watch, judge, write and deliver until cancelled."""
@@ -60,6 +64,7 @@ class Term:
             group.create_task(self.writes.run(self._write))
             group.create_task(self.delivery.run())
             group.create_task(self.comparison.run())
+            group.create_task(self.census.run())
             group.create_task(self._sweep())
 
     async def _sweep(self) -> None:
@@ -80,10 +85,18 @@ class Term:
             self._node_gone(before)
         elif before and after and let_go(before, after) and not self.writer.takes_mark_off(name):
             self.knowledge.hold_was_taken(after)
+        self._count(name, after)
         if after:
             self.writer.seen(name, after.resource_version)
             self.agents.booted(name, after.boot_id, self._given.clock.now())
             self._judge(name)
+
+    def _count(self, name: str, node: NodeState | None) -> None:
+        if node:
+            self.tally.put(name, stance_of(node, self._given.rules.scopes(node)))
+        else:
+            self.tally.drop(name)
+        self.census.look()
 
     def _lease_changed(self, name: str, before: datetime | None, after: datetime | None) -> None:
         del before

@@ -12,7 +12,7 @@ attributes of the rooms of `term` (`nodes.counts`, `writer.counts`, `delivery.co
 
 import random
 
-from fleet.ports import Incidents, Kubernetes
+from fleet.ports import Budgets, Incidents, Kubernetes
 from intake.admission import Gate, open_gate
 from intake.backoff import Dice
 from intake.clock import Clock, SystemClock
@@ -38,6 +38,7 @@ class Watcher:
         *,
         cluster: str,
         identity: str,
+        budgets: Budgets | None = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
         dice: Dice = random.random,
@@ -54,6 +55,7 @@ class Watcher:
             clock or SystemClock(),
             dice,
             Journal(),
+            budgets,
         )
         self.leader = Leader(self._given, identity)
         self.term: Term | None = None

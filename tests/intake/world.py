@@ -135,17 +135,17 @@ class World:
             with suppress(asyncio.CancelledError):
                 await task
 
-    async def add_node(self, name, *faults, machine=None, **spec):
+    async def add_node(self, name, *faults, machine=None, ready=None, labels=None, **spec):
         body = {
-            "metadata": {"name": name},
+            "metadata": {"name": name, "labels": labels or {}},
             "spec": {"providerID": f"sim://{machine or name}", **spec},
-            "status": status(*faults),
+            "status": status(*faults, ready=ready),
         }
         await self.api.create("/api/v1/nodes", body)
 
-    async def say(self, name, *faults, boot_id="b1"):
+    async def say(self, name, *faults, boot_id="b1", ready=None):
         """What the node's agent publishes."""
-        body = {"status": status(*faults, boot_id=boot_id)}
+        body = {"status": status(*faults, boot_id=boot_id, ready=ready)}
         await self.api.patch(f"/api/v1/nodes/{name}/status", body, PatchType.MERGE)
 
     async def node(self, name):
@@ -239,8 +239,9 @@ async def _value(answer):
     return await answer if asyncio.iscoroutine(answer) else answer
 
 
-def status(*faults, boot_id="b1"):
+def status(*faults, boot_id="b1", ready=None):
     healthy = [condition(boot_id=boot_id, kind="gpumend.io/Driver")]
+    healthy += [{"type": "Ready", "status": ready}] if ready else []
     sick = [condition(*faults, boot_id=boot_id)] if faults else []
     return {"nodeInfo": {"bootID": boot_id}, "conditions": [*healthy, *sick]}
 
