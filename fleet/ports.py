@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from fleet.census import Census
+from fleet.machine import Change, MachineAddress, Operation, Power
 from fleet.opening import Opening
 from fleet.outcome import PastAttempt
 from fleet.report import Report
@@ -142,4 +143,26 @@ class Grants(Protocol):
 
     async def is_open(self, workflow_id: str) -> bool:
         """Decide, by id, whether an incident is open."""
+        ...
+
+
+class Provider(Protocol):
+    """Whoever runs the machines. Raises `Transient` where it cannot be reached, `Refused` where it
+    says no, `Ambiguous` where the answer to a change was lost: then `operation` tells.
+    """
+
+    async def abilities(self) -> frozenset[Change]:
+        """What it can do at all."""
+        ...
+
+    async def power(self, machine: MachineAddress) -> Power:
+        """What it says of the machine now; UNKNOWN where it says that it does not know."""
+        ...
+
+    async def begin(self, operation: str, change: Change, machine: MachineAddress) -> Operation:
+        """Ask for a change under an id. The same id again is the same operation, asked for once."""
+        ...
+
+    async def operation(self, operation: str) -> Operation | None:
+        """How far it is; None where nothing was ever begun under this id."""
         ...
