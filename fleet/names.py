@@ -35,6 +35,11 @@ def incident_workflow_id(cluster: str, node: str, machine: str) -> str:
     return f"node/{cluster}/{node}/{machine}"
 
 
+def dry_workflow_id(cluster: str, node: str, machine: str) -> str:
+    """The same for an incident in dry run, which never meets a real one."""
+    return f"dry/{cluster}/{node}/{machine}"
+
+
 def budget_workflow_id(cluster: str) -> str:
     """The id of the one disruption budget of a cluster."""
     return f"budget/{cluster}"

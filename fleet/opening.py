@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fleet.mark import Mark
-from fleet.names import incident_workflow_id
+from fleet.names import dry_workflow_id, incident_workflow_id
 from fleet.node import NodeIdentity
 
 
@@ -12,14 +12,17 @@ from fleet.node import NodeIdentity
 class Opening:
     """`scopes` maps a scope (`cluster`, `pool`, `rack`, `nvlink-domain`) to this node's key in it.
 
-    A scope that the node has no label for is absent: unknown is not a scope of its own.
+    A scope that the node has no label for is absent: unknown is not a scope of its own. In a `dry`
+    run everything is decided, recorded and shown, and nothing is touched: the mark is on no node.
     """
 
     node: NodeIdentity
     mark: Mark
     scopes: Mapping[str, str] = field(default_factory=dict)
+    dry: bool = False
 
     @property
     def workflow_id(self) -> str:
         """The workflow that owns the incident."""
-        return incident_workflow_id(self.node.cluster, self.node.name, self.node.machine)
+        named = dry_workflow_id if self.dry else incident_workflow_id
+        return named(self.node.cluster, self.node.name, self.node.machine)

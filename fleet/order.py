@@ -3,9 +3,13 @@
 Temporal does not authenticate the actor: whoever may send an update may write any name.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+MOST_CHARACTERS = 500
+"""Of an actor and of a reason each."""
 
 
 class Verb(StrEnum):
@@ -23,6 +27,48 @@ class Verb(StrEnum):
     SKIP = "skip"
     APPROVE = "approve"
     DENY = "deny"
+
+
+ANSWERS = (Verb.APPROVE, Verb.DENY)
+"""The verbs that answer a question and carry its id."""
+
+EXAMPLE = '{"actor": "who you are", "reason": "why"}'
+EXAMPLE_ANSWER = '{"actor": "who you are", "reason": "why", "ask": "ID"}'
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a person says with a verb: the one argument of every update, and of both signals."""
+
+    actor: str
+    reason: str
+    ask: str = ""
+
+
+def read_said(given: Sequence[object]) -> Said:
+    """Read the arguments of a message as a person, a program or the Temporal UI sent them.
+
+    Raises ValueError with a sentence that says what is wrong and how it is written.
+    """
+    said = given[0] if len(given) == 1 else None
+    if isinstance(said, Said):
+        return said
+    if not isinstance(said, Mapping):
+        raise ValueError(f"give one JSON object: {EXAMPLE}, with the ask's id to approve or deny")
+    foreign = sorted(str(key) for key in said if key not in ("actor", "reason", "ask"))
+    if foreign:
+        raise ValueError(f"there is no {', '.join(foreign)[:100]} in an order: {EXAMPLE_ANSWER}")
+    return Said(_text(said, "actor"), _text(said, "reason"), _text(said, "ask"))
+
+
+def _text(said: Mapping[object, object], name: str) -> str:
+    """A field of what was said; what is not there is empty, and refused where it is needed."""
+    found = said.get(name)
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        raise ValueError(f"{name} is text, in quotes: {EXAMPLE_ANSWER}")
+    return found.strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,20 @@
 Markdown; why the node is held, what comes next, until when, what blocks it, who has said what.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import assert_never
 
 from fleet.decision import Act, Ask, Close, Decision, HandOff, Wait
 from fleet.incident import Incident
 from fleet.instant import format_instant
+from workflows.operators import Ignored
 
 MOST_LINES = 8
 """Attempts and orders shown; the history has them all."""
 
 
-def card_of(incident: Incident, decision: Decision) -> str:
+def card_of(incident: Incident, decision: Decision, ignored: Sequence[Ignored] = ()) -> str:
     """The whole card, well below the 20 KB that the server takes."""
     node = incident.node
     parts = [
@@ -23,6 +25,7 @@ def card_of(incident: Incident, decision: Decision) -> str:
         _list("Because", decision.reasons),
         _list("Needed from you", _needed(decision)),
         _list("People said", _orders(incident)),
+        _list("Ignored", tuple(f"{_clock(e.at)} {e.what}: {e.why}" for e in ignored)),
         _list("So far", _attempts(incident)),
         f"Facts as of {format_instant(decision.basis.at.replace(microsecond=0))};"
         f" machine {node.machine}, mark {incident.opening.mark.id}",

@@ -14,10 +14,12 @@ from datetime import datetime, timedelta
 from typing import cast
 
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError, FailureError
+from temporalio.exceptions import FailureError
 
-from workflows import drive, operators, performing
+from workflows import drive, performing
 from workflows.card import card_of, headline
+from workflows.operators import Ignored
+from workflows.people import People, fitting
 from workflows.timing import DECIDE_RETRY, DECIDE_TIMEOUT
 
 with workflow.unsafe.imports_passed_through():
@@ -28,7 +30,6 @@ with workflow.unsafe.imports_passed_through():
     from fleet.incident import Incident
     from fleet.message import Granted, HoldRemoved, Message, NodeGone, Reported
     from fleet.opening import Opening
-    from fleet.order import Order, Verb
     from fleet.outcome import Outcome
     from fleet.report import Report
     from fleet.step import Step
@@ -45,6 +46,8 @@ class Carried:
     incident: Incident | None = None
     unheard: tuple[Message, ...] = ()
     steps: tuple[str, ...] = ()
+    asked: Ask | None = None
+    ignored: tuple[Ignored, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +61,17 @@ class Plan:
 
 
 @workflow.defn(name=names.INCIDENT_WORKFLOW)
-class NodeRemediation:
+class NodeRemediation(People):
     """One node's trouble, from its hold to its end."""
 
     @workflow.init
     def __init__(self, opening: Opening, policy: Policy, carried: Carried | None) -> None:
         carried = carried or Carried()
+        super().__init__(carried.unheard, carried.ignored)
         self._policy = policy
         self._incident = carried.incident or Incident.open(opening, workflow.now())
-        self._unheard = list(carried.unheard)
         self._steps = list(carried.steps)
-        self._decision: Decision | None = None
+        self._decision: Decision | None = carried.asked
         self._shown: tuple[str, str] = ("", "")
 
     @workflow.run
@@ -78,114 +81,87 @@ class NodeRemediation:
         incident, close = await drive.drive(self._incident, ports, leave=self._must_move)
         if close is None:
             assert workflow.all_handlers_finished(), "handlers here never wait"
-            rest = Carried(incident, tuple(self._unheard), tuple(self._steps))
-            workflow.continue_as_new(args=[opening, policy, rest])
+            workflow.continue_as_new(args=[opening, policy, self._carried(incident)])
         return Closing(close.end, close.reasons, incident.repairs)
+
+    def _carried(self, incident: Incident) -> Carried:
+        asked = self._decision if isinstance(self._decision, Ask) else None
+        unheard, ignored = tuple(self.unheard), tuple(self.ignored)
+        return Carried(incident, unheard, tuple(self._steps), asked, ignored)
 
     # Machine messages.
 
     @workflow.signal(name=names.SIGNAL_REPORT, description="What is wrong with the node, wholly")
+    @fitting
     def report(self, report: Report) -> None:
         """Take in a complete report of the node."""
-        self._unheard.append(Reported(report, workflow.now()))
+        self.unheard.append(Reported(report, workflow.now()))
 
     @workflow.signal(name=names.SIGNAL_NODE_GONE, description="The Node object was deleted")
+    @fitting
     def node_gone(self, uid: str) -> None:
         """Take in that the Node object with this UID is gone."""
-        self._unheard.append(NodeGone(uid, workflow.now()))
+        self.unheard.append(NodeGone(uid, workflow.now()))
 
     @workflow.signal(name=names.SIGNAL_HOLD_REMOVED, description="Somebody took our hold away")
+    @fitting
     def hold_removed(self, uid: str, mark_removed: bool) -> None:
         """Take in that our taint, and perhaps our mark, are gone."""
-        self._unheard.append(HoldRemoved(uid, mark_removed, workflow.now()))
+        self.unheard.append(HoldRemoved(uid, mark_removed, workflow.now()))
 
     @workflow.signal(name=names.SIGNAL_GRANT, description="The disruption budget says yes")
+    @fitting
     def grant(self) -> None:
         """Take in that a lease is there to be fetched."""
-        self._unheard.append(Granted(workflow.now()))
-
-    # Orders of people.
-
-    @workflow.update(name=Verb.PAUSE.value, description="Do nothing more until resumed")
-    def pause(self, actor: str, reason: str) -> str:
-        """Stop a drain, begin nothing."""
-        return self._take(Verb.PAUSE, actor, reason)
-
-    @workflow.update(name=Verb.RESUME.value, description="Go on after a pause or a hand-off")
-    def resume(self, actor: str, reason: str) -> str:
-        """Go on; after a hand-off look first."""
-        return self._take(Verb.RESUME, actor, reason)
-
-    @workflow.update(name=Verb.CANCEL.value, description="End it: undo the hold, repair nothing")
-    def cancel(self, actor: str, reason: str) -> str:
-        """End the incident."""
-        return self._take(Verb.CANCEL, actor, reason)
-
-    @workflow.update(name=Verb.RELEASE.value, description="Give the node back on your word")
-    def release(self, actor: str, reason: str) -> str:
-        """Give the node back and watch it for the probation."""
-        return self._take(Verb.RELEASE, actor, reason)
-
-    @pause.validator
-    def _may_pause(self, actor: str, reason: str) -> None:
-        self._refuse(Verb.PAUSE, actor, reason)
-
-    @resume.validator
-    def _may_resume(self, actor: str, reason: str) -> None:
-        self._refuse(Verb.RESUME, actor, reason)
-
-    @cancel.validator
-    def _may_cancel(self, actor: str, reason: str) -> None:
-        self._refuse(Verb.CANCEL, actor, reason)
-
-    @release.validator
-    def _may_release(self, actor: str, reason: str) -> None:
-        self._refuse(Verb.RELEASE, actor, reason)
+        self.unheard.append(Granted(workflow.now()))
 
     @workflow.query(name=names.QUERY_PLAN, description="What comes next, and what blocks it")
     def plan(self, now: datetime | None = None) -> Plan:
         """Decide once more on the facts as they are, at `now` or when something last happened."""
-        incident = self._as_heard()
+        incident = self.heard()
         comes = decide(self._policy, incident, now or workflow.now())
         observed = incident.report.observed if incident.report else None
         return Plan(comes, headline(comes), observed, self._decision)
 
-    def _take(self, verb: Verb, actor: str, reason: str) -> str:
-        self._unheard.append(Order(verb, actor, reason, workflow.now()))
-        return f"{verb}: taken"
+    # What `People` needs of it.
 
-    def _refuse(self, verb: Verb, actor: str, reason: str) -> None:
-        why = operators.refusal(verb, actor, reason, self._as_heard())
-        if why:
-            raise ApplicationError(why, type="OrderRefused", non_retryable=True)
-
-    def _as_heard(self) -> Incident:
+    def heard(self) -> Incident:
+        """The incident with everything that has arrived."""
         incident = self._incident
-        for message in self._unheard:
+        for message in self.unheard:
             incident = incident.with_message(message)
         return incident
+
+    def at(self) -> Decision | None:
+        """The decision that is being carried out; after a new run's start the question before."""
+        return self._decision
+
+    def show_again(self) -> None:
+        """Bring the card up to date with what was ignored."""
+        if self._decision:
+            workflow.set_current_details(card_of(self._incident, self._decision, self.ignored))
 
     # The ports of `drive`.
 
     def peek(self) -> tuple[Message, ...]:
         """What has arrived and was not heard yet."""
-        return tuple(self._unheard)
+        return tuple(self.unheard)
 
     def take(self) -> tuple[Message, ...]:
         """The same, taken."""
-        taken, self._unheard = tuple(self._unheard), []
+        taken, self.unheard = tuple(self.unheard), []
         return taken
 
     async def wait(self, decision: Wait | Ask | HandOff, until: datetime | None) -> None:
         """Sleep durably until something arrives or the time is there."""
         self._incident = self._now_held(decision)
         if until is None:
-            await workflow.wait_condition(lambda: bool(self._unheard))
+            await workflow.wait_condition(lambda: bool(self.unheard))
             return
         left = max(until - workflow.now(), timedelta(0))
         try:
             await workflow.wait_condition(
-                lambda: bool(self._unheard), timeout=left, timeout_summary=headline(decision)[:180]
+                lambda: bool(self.unheard), timeout=left, timeout_summary=headline(decision)[:180]
             )
         except TimeoutError:
             return
@@ -220,7 +196,7 @@ class NodeRemediation:
     def _show(self, incident: Incident, decision: Decision) -> None:
         """The card is free; search attributes cost an event and change with the stage only."""
         self._decision = decision
-        workflow.set_current_details(card_of(incident, decision))
+        self.show_again()
         stage, due = _stage_of(decision)
         fault = next((each.fault.name.value for each in incident.standing), "")
         if not stage or (stage, fault) == self._shown:

@@ -1,19 +1,57 @@
 """Which order of a person an incident takes in its present state. The answer to no says why."""
 
+from dataclasses import dataclass
+from datetime import datetime
+
+from fleet.decision import Ask, Decision
 from fleet.incident import Incident
-from fleet.order import Verb
+from fleet.instant import format_instant
+from fleet.order import ANSWERS, MOST_CHARACTERS, Order, Said, Verb
 from fleet.outcome import OutcomeKind
 from fleet.step import Step
 
-MOST_CHARACTERS = 500
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A signal that changed nothing, and why: nobody waits for the answer to a signal."""
+
+    what: str
+    why: str
+    at: datetime
 
 
-def refusal(verb: Verb, actor: str, reason: str, incident: Incident) -> str | None:
-    """Why the order is refused, or None."""
-    if not actor.strip() or not reason.strip():
+def refusal(verb: Verb, said: Said, incident: Incident, decision: Decision | None) -> str | None:
+    """Why the order is refused, or None. `decision` is what the incident is at."""
+    if not said.actor.strip() or not said.reason.strip():
         return "say who you are (actor) and why (reason)"
-    if len(actor) > MOST_CHARACTERS or len(reason) > MOST_CHARACTERS:
+    if len(said.actor) > MOST_CHARACTERS or len(said.reason) > MOST_CHARACTERS:
         return f"actor and reason have at most {MOST_CHARACTERS} characters each"
+    if verb in ANSWERS:
+        return _no_answer(said, incident, decision)
+    if said.ask:
+        return f"{verb} answers no question: leave ask out"
+    return _no_sense(verb, incident)
+
+
+def _no_answer(said: Said, incident: Incident, decision: Decision | None) -> str | None:
+    decided = answer_to(said.ask, incident)
+    if decided:
+        when = format_instant(decided.at.replace(microsecond=0))
+        return f"{said.ask} is decided already: {decided.verb} by {decided.actor} at {when}"
+    if not isinstance(decision, Ask) or not decision.id or answer_to(decision.id, incident):
+        return "no question waits for a yes or a no"
+    if said.ask != decision.id:
+        return f"the question that waits is {decision.id} ({decision.question}): answer with its id"
+    return None
+
+
+def answer_to(ask: str, incident: Incident) -> Order | None:
+    """What a person answered to a question."""
+    answers = (each for each in incident.orders if each.verb in ANSWERS and each.ask == ask)
+    return next(answers, None) if ask else None
+
+
+def _no_sense(verb: Verb, incident: Incident) -> str | None:
     if verb is Verb.PAUSE and _paused(incident):
         return "it is paused already"
     if verb is Verb.RESUME and not _waits_for_resume(incident):
@@ -24,6 +62,8 @@ def refusal(verb: Verb, actor: str, reason: str, incident: Incident) -> str | No
         return "our hold was taken off by hand: resume (it is held again) or cancel (it ends)"
     if verb is Verb.CANCEL and any(each.verb is Verb.CANCEL for each in incident.orders):
         return "it is cancelled already"
+    if verb is Verb.SKIP:
+        return "there is nothing to skip"
     return None
 
 

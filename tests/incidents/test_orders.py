@@ -6,12 +6,12 @@ import pytest
 
 from fleet.incident import Incident
 from fleet.message import HoldRemoved
-from fleet.order import Order, Verb
+from fleet.order import MOST_CHARACTERS, Order, Said, Verb, read_said
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.request import StepRequest
 from fleet.step import Step
 from tests.incidents.virtual import START, an_opening
-from workflows.operators import MOST_CHARACTERS, refusal
+from workflows.operators import refusal
 
 MINUTE = timedelta(minutes=1)
 
@@ -50,7 +50,7 @@ CASES = [
 
 @pytest.mark.parametrize(("incident", "verb", "why"), CASES)
 def test_an_order_is_taken_or_refused_with_its_reason(incident, verb, why):
-    answer = refusal(verb, "alice", "because", incident)
+    answer = refusal(verb, Said("alice", "because"), incident, None)
     assert answer is None if why is None else answer and why in answer
 
 
@@ -60,4 +60,36 @@ def test_an_order_is_taken_or_refused_with_its_reason(incident, verb, why):
     [("", "why"), ("alice", " "), ("a" * (MOST_CHARACTERS + 1), "why")],
 )
 def test_nobody_orders_without_a_name_and_a_reason_that_fit(verb, actor, reason):
-    assert refusal(verb, actor, reason, PAUSED)
+    assert refusal(verb, Said(actor, reason), PAUSED, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([{"actor": " ada ", "reason": "why"}], Said("ada", "why")),
+        ([{"actor": "ada", "reason": "why", "ask": "x-1"}], Said("ada", "why", "x-1")),
+        ([{"reason": None}], Said("", "")),
+        ([Said("ada", "why")], Said("ada", "why")),
+    ],
+)
+def test_what_a_person_sends_is_one_object(given, said):
+    assert read_said(given) == said
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([], "one JSON object"),
+        (["ada", "why"], "one JSON object"),
+        (["ada"], "one JSON object"),
+        ([["ada", "why"]], "one JSON object"),
+        ([None], "one JSON object"),
+        ([{"actor": "ada", "reason": 3}], "reason is text"),
+        ([{"actor": {"name": "ada"}}], "actor is text"),
+        ([{"who": "ada", 3: "x"}], "there is no 3, who in an order"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_how_it_is_written(given, words):
+    with pytest.raises(ValueError, match=words) as refused:
+        read_said(given)
+    assert '{"actor"' in str(refused.value)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import Worker
 
@@ -18,6 +19,7 @@ from activities.decide import decide
 from activities.search_attributes import at_start
 from fleet.closing import Closing
 from fleet.opening import Opening
+from fleet.order import Said
 from policies.document import load
 from policies.schema import Policy
 from tests.incidents.virtual import an_opening
@@ -74,8 +76,14 @@ class Running:
 
         await self.until(there)
 
+    async def card(self) -> str:
+        asked = await self.handle.query(
+            "__temporal_workflow_metadata", result_type=WorkflowMetadata
+        )
+        return str(asked.current_details)
+
     async def order(self, verb: str, actor: str = "ada", reason: str = "because") -> str:
-        answer: str = await self.handle.execute_update(verb, args=[actor, reason])
+        answer: str = await self.handle.execute_update(verb, Said(actor, reason))
         return answer
 
 

@@ -92,7 +92,7 @@ async def test_weeks_of_reports_in_a_hand_off_are_many_short_runs_and_one_hand_o
         await run.until(moved)
         needs = (await handle.query("plan"))["next"]["needs"]
         assert "the policy lists no step" in needs[0]
-        await handle.execute_update("release", args=["ada", "cool again"])
+        await handle.execute_update("release", {"actor": "ada", "reason": "cool again"})
         closing = await run.result()
     assert closing.end is End.HANDED_OFF
     assert truth.steps() == ["hold", "release", "close"]

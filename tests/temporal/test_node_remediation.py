@@ -1,5 +1,4 @@
 import pytest
-from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import WorkflowUpdateFailedError
 
 from fleet.incident import End
@@ -81,6 +80,37 @@ async def test_an_order_that_makes_no_sense_is_refused_and_leaves_no_trace(serve
         assert (await run.result()).end is End.CANCELLED
 
 
+MALFORMED: tuple[list[object], ...] = (
+    [],
+    ["ada", "why"],
+    ["ada"],
+    [{"actor": "ada", "reason": 1}],
+    [{"who": "ada"}],
+    [None],
+)
+
+
+async def test_malformed_input_is_refused_or_ignored_in_words_and_never_stops_the_run(server):
+    truth = Truth((a_fault("host", "thermal"),))
+    async with running(server.client, truth) as run:
+        await run.reached("hand-off")
+        for given in MALFORMED:
+            for verb in ("pause", "approve"):
+                with pytest.raises(WorkflowUpdateFailedError) as refused:
+                    await run.handle.execute_update(verb, args=given)
+                assert "actor" in str(refused.value.cause)
+                assert "TypeError" not in str(refused.value.cause)
+            await run.handle.signal("approve", args=given)
+        for signal, odd in (("node-gone", []), ("hold-removed", ["u1"]), ("grant", ["x", "y"])):
+            await run.handle.signal(signal, args=odd)
+        await run.handle.signal("deny", {"actor": "eve", "reason": "no", "ask": "x"})
+        card = await run.card()
+        assert "signal deny by eve: no question waits for a yes or a no" in card
+        assert "signal node_gone: missing a required argument: 'uid'" in card
+        await run.order("cancel")
+        assert (await run.result()).end is End.CANCELLED
+
+
 async def test_a_pause_holds_everything_until_resumed(server):
     truth = Truth((MEMORY,), heals=(Step.RESET_GPU,))
     truth.drained.clear()
@@ -118,9 +148,9 @@ async def test_the_card_says_why_a_node_is_held_and_what_is_needed(server):
     truth = Truth((a_fault("host", "thermal"),))
     async with running(server.client, truth) as run:
         await run.reached("hand-off")
-        card = await run.handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+        card = await run.card()
         for words in ("thermal on host", "handed to a person", "Needed from you", "release"):
-            assert words in card.current_details
+            assert words in card
         await run.order("cancel")
         await run.result()
 
