@@ -16,7 +16,7 @@ from console import exits
 from fleet.node import Condition
 from probes.agent.api import ApiServer
 from probes.agent.once import look_once
-from probes.agent.publish import Publisher
+from probes.agent.publish import LEASE_PERIOD, Publisher
 from probes.agent.run import ACCEPT_USER_SPACE, start
 from probes.log import say
 from probes.machine import HOST_EXEC, machine
@@ -33,6 +33,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--token-file", type=Path, default=_there(_ACCOUNT / "token"))
     parser.add_argument("--ca-file", type=Path, default=_there(_ACCOUNT / "ca.crt"))
     parser.add_argument("--part-key-file", type=Path, help="key of the parts' identities")
+    parser.add_argument(
+        "--renew-every",
+        type=_period,
+        default=LEASE_PERIOD,
+        metavar="SECONDS",
+        help="between two signs of life; the watcher misses three (default: %(default)s)",
+    )
     parser.add_argument("--once", action="store_true", help="print what it would publish, and end")
     parser.add_argument("--json", action="store_true", help="with --once: JSON")
 
@@ -58,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         return exits.USAGE
     server = ApiServer(arguments.api_server, arguments.token_file, arguments.ca_file)
-    publisher = Publisher(server, arguments.node, lambda: datetime.now(UTC))
+    publisher = Publisher(server, arguments.node, lambda: datetime.now(UTC), arguments.renew_every)
     agent = start(here, arguments.node, key, publisher)
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -69,6 +76,13 @@ def run(arguments: argparse.Namespace) -> int:
     agent.run()
     say("agent ends", node=arguments.node)
     return exits.OK
+
+
+def _period(text: str) -> float:
+    seconds = float(text.removesuffix("s"))
+    if not 1 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"1 to 3600 seconds, not {text}")
+    return seconds
 
 
 def _key(path: Path | None) -> bytes:

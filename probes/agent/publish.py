@@ -21,7 +21,6 @@ from probes.log import say
 
 LEASE_PERIOD = 120.0
 """Seconds between two renewals; a Lease three periods old is a silent agent."""
-LEASE_DURATION = int(3 * LEASE_PERIOD)
 PATCH_PERIOD = 1.0
 """Seconds between two patches, at least."""
 RETRY_FIRST, RETRY_LIMIT = 0.5, 30.0
@@ -96,13 +95,15 @@ class Board:
         return fields
 
 
-def renew_lease(server: Server, node: str, boot_id: str, now: datetime) -> None:
+def renew_lease(
+    server: Server, node: str, boot_id: str, now: datetime, period: float = LEASE_PERIOD
+) -> None:
     """Renew the Lease by which others see that the agent lives; create it where it is not."""
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
     name = agent_lease(node)
     spec = {
         "holderIdentity": boot_id,
-        "leaseDurationSeconds": LEASE_DURATION,
+        "leaseDurationSeconds": max(1, int(3 * period)),
         "renewTime": format_micro_instant(now),
     }
     try:
@@ -119,11 +120,15 @@ def renew_lease(server: Server, node: str, boot_id: str, now: datetime) -> None:
 
 @dataclass(slots=True)
 class Publisher:
-    """A thread that keeps the server at the newest wish. `want` is the only way in."""
+    """A thread that keeps the server at the newest wish. `want` is the only way in.
+
+    `lease_period` is the seconds between two renewals.
+    """
 
     server: Server
     node: str
     clock: Clock
+    lease_period: float = field(default_factory=lambda: LEASE_PERIOD)
     _board: Board = field(init=False)
     _wanted: Conditions = field(default_factory=dict, init=False)
     _boot_id: str = field(default="", init=False)
@@ -175,11 +180,11 @@ class Publisher:
         """After every renewal the node is read anew: one that was made again lacks our word."""
         if time.monotonic() < self._lease_due or not self._boot_id:
             return
-        renew_lease(self.server, self.node, self._boot_id, self.clock())
+        renew_lease(self.server, self.node, self._boot_id, self.clock(), self.lease_period)
         if self._lease_due:
             self._board.known = None
             self._wake.set()
-        self._lease_due = time.monotonic() + LEASE_PERIOD
+        self._lease_due = time.monotonic() + self.lease_period
 
     def _delay(self, problem: Exception) -> float:
         """Seconds until the next try; what the server has is no longer known."""

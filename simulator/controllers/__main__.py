@@ -9,6 +9,7 @@ import contextlib
 import logging
 import ssl
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from simulator.client import MERGE, UNREACHABLE, Api, ApiError
 from simulator.controllers import READY_LINE
 from simulator.controllers.budgets import budget_status, differs
+from simulator.controllers.cloud import missing_labels, orphans, without_machine
 from simulator.controllers.cluster import Cluster, Json
 from simulator.controllers.config import ControllersConfig, read_controllers
 from simulator.controllers.lifecycle import give_up, silent, taint, wanted_taints
@@ -23,6 +25,8 @@ from simulator.controllers.owners import missing_daemons, next_replica
 from simulator.kubelet.node import LEASES
 
 ROUND_SECONDS = 1.0
+ORPHANED_SECONDS = 15.0
+"""A pod whose Node is gone for this long is deleted; the real collector waits 40 s."""
 
 log = logging.getLogger("controllers")
 
@@ -34,6 +38,8 @@ class Controllers:
         self._api = api
         self._workloads = config.workloads
         self._daemons = config.daemons
+        self._instances = {each.provider_id: each for each in config.instances}
+        self._orphaned: dict[str, float] = {}
         self._cluster = Cluster()
         self._changed = asyncio.Event()
         self._listed: set[str] = set()
@@ -80,6 +86,8 @@ class Controllers:
 
     async def _round(self) -> None:
         await self._nodes()
+        await self._machines()
+        await self._collect()
         for daemon in self._daemons:
             for missing in missing_daemons(daemon, self._cluster):
                 await self._create(missing)
@@ -97,6 +105,32 @@ class Controllers:
             taints = wanted_taints(node)
             if taints is not None:
                 await self._unless_changed(taint(self._api, node, taints))
+
+    async def _machines(self) -> None:
+        """As the cloud's controllers: labels of where a machine stands, no Node without one."""
+        nodes = list(self._cluster.nodes.values())
+        for node, labels in missing_labels(nodes, self._instances):
+            path = f"/api/v1/nodes/{node['metadata']['name']}"
+            body = {"metadata": {"uid": node["metadata"]["uid"], "labels": labels}}
+            await self._unless_changed(self._api.patch(path, body, MERGE))
+        for node in without_machine(nodes, self._instances):
+            meta = node["metadata"]
+            path = f"/api/v1/nodes/{meta['name']}"
+            await self._unless_changed(self._api.delete(path, meta["uid"]))
+
+    async def _collect(self) -> None:
+        """Pods whose Node has been gone for a while, as the pod garbage collector."""
+        now = time.monotonic()
+        found = {
+            each["metadata"]["uid"]: each
+            for each in orphans(self._cluster.pods.values(), self._cluster.nodes)
+        }
+        self._orphaned = {uid: self._orphaned.get(uid, now) for uid in found}
+        for uid, since in self._orphaned.items():
+            if now - since >= ORPHANED_SECONDS:
+                meta = found[uid]["metadata"]
+                path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+                await self._unless_changed(self._api.delete(path, uid, 0))
 
     async def _create(self, pod: Json) -> None:
         created = await self._api.create(
@@ -120,7 +154,7 @@ class Controllers:
         try:
             await write
         except ApiError as error:
-            if error.code != 409:
+            if error.code not in (404, 409):
                 raise
 
 

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from simulator.controllers.cloud import Instance
 from simulator.controllers.owners import Daemon, Workload
 
 
@@ -16,6 +17,7 @@ class ControllersConfig:
     token: str
     workloads: tuple[Workload, ...]
     daemons: tuple[Daemon, ...]
+    instances: tuple[Instance, ...] = ()
 
 
 def write_controllers(path: Path, config: ControllersConfig) -> None:
@@ -29,4 +31,5 @@ def read_controllers(path: Path) -> ControllersConfig:
     fields = json.loads(path.read_text())
     workloads = tuple(Workload(**each) for each in fields.pop("workloads"))
     daemons = tuple(Daemon(**each) for each in fields.pop("daemons"))
-    return ControllersConfig(**fields, workloads=workloads, daemons=daemons)
+    instances = tuple(Instance(**each) for each in fields.pop("instances"))
+    return ControllersConfig(**fields, workloads=workloads, daemons=daemons, instances=instances)

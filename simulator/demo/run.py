@@ -14,7 +14,7 @@ from simulator.demo.narrator import Narrator
 from simulator.demo.outcome import RunOutcome
 from simulator.demo.scenario import Strike, write_scenario
 from simulator.demo.settings import POLICY, Settings
-from simulator.demo.stage import Stage, StageBuilder
+from simulator.demo.stage import RACK_LABEL, Stage, StageBuilder
 from simulator.demo.supervisor import Supervisor
 from simulator.demo.tail import AuditTail
 from simulator.demo.trouble import away, kill_at
@@ -30,7 +30,6 @@ LOOK_SECONDS = 0.2
 QUIET_SECONDS = 3.0
 """After the last end the fleet is watched this long: nothing more may happen."""
 AGENTS_SECONDS = 120.0
-RACK_LABEL = "topology.kubernetes.io/rack"
 
 
 class Run:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from simulator import controllers, machines
 from simulator.client import Api
+from simulator.controllers.cloud import Instance
 from simulator.controllers.config import ControllersConfig, write_controllers
 from simulator.controlplane.endpoint import ADMIN, Endpoint, read_tokens
 from simulator.controlplane.real import RealControlPlane
@@ -21,9 +22,11 @@ from simulator.demo.supervisor import Program, Supervisor
 from simulator.hardware.machine import Machine
 from simulator.kubelet.node import NodeSpec
 from simulator.loopback import free_port
-from simulator.machines import Config, Place, write_config
+from simulator.machines import write_config
+from simulator.powered import Config, Place
 
 BOOT_SECONDS = 4.0
+RACK_LABEL = "topology.kubernetes.io/rack"
 CONTROLLERS_USER = "system:kube-controller-manager"
 WATCHER_LIMITS = {
     "GPUMEND_WATCHER_REPORT_AT_MOST_EVERY": "1s",
@@ -138,21 +141,20 @@ class StageBuilder:
         write_config(config, Config(stage.endpoint.url, ca, BOOT_SECONDS, places))
         argv = [sys.executable, "-m", "simulator.machines", str(config)]
         await self._supervisor.start(Program("machines", argv, machines.READY_LINE))
-        await self._label_racks(stage)
         config = self._directory / "controllers.json"
         token = stage.endpoint.tokens[CONTROLLERS_USER]
         daemons = (installed.agents,)
-        wanted = ControllersConfig(stage.endpoint.url, ca, token, installed.workloads, daemons)
+        instances = tuple(self._instance(stage, name) for name in stage.machines)
+        wanted = ControllersConfig(
+            stage.endpoint.url, ca, token, installed.workloads, daemons, instances
+        )
         write_controllers(config, wanted)
         argv = [sys.executable, "-m", "simulator.controllers", str(config)]
         await self._supervisor.start(Program("controllers", argv, controllers.READY_LINE))
 
-    async def _label_racks(self, stage: Stage) -> None:
-        """As a cloud's controller does: a kubelet may not say in which rack it is."""
-        async with self._admin(stage.endpoint) as admin:
-            for name in stage.machines:
-                labels = {"topology.kubernetes.io/rack": self._scenario.rack(name)}
-                await admin.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": labels}})
+    def _instance(self, stage: Stage, name: str) -> Instance:
+        labels = {RACK_LABEL: self._scenario.rack(name)}
+        return Instance(f"simulated://{name}", str(stage.machines[name].base), labels)
 
     def _node(self, name: str) -> NodeSpec:
         labels = {"gpumend.io/pool": "training", "node.kubernetes.io/instance-type": "p5.48xlarge"}

@@ -2,12 +2,11 @@
 
 Whoever changes the hardware (a fault, a tool, the power) holds the lock for the whole change, so
 the files of the root never show half of one. Nobody has to be running for the tools to work;
-power and the passing of time need the process that plays the machine (`power`).
+power and the passing of time need the process that plays the machine (`power.py`).
 """
 
 import fcntl
 import json
-import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -18,16 +17,11 @@ from pathlib import Path
 from simulator.hardware import state
 from simulator.hardware.kernel_log import KernelLog
 from simulator.hardware.nature import Nature
+from simulator.hardware.power import Signal, Switch
 from simulator.hardware.root import BOOT_LINES, build_root, show_boot, show_gpus
 from simulator.hardware.state import Gpu, Hardware
 
 BUS_SLOTS = (0x53, 0x64, 0x75, 0x86, 0x97, 0xA8, 0xB9, 0xCA)
-REBOOT, WAKE = b"reboot\n", b"wake\n"
-"""What the tools tell the process that plays the machine."""
-
-
-class NoPower(Exception):
-    """Nobody plays the machine, so nobody can start it anew."""
 
 
 class Machine:
@@ -37,16 +31,16 @@ class Machine:
         """`base` holds the root and the truth; see `create`."""
         self.base = base
         self.root = base / "root"
-        self.power = base / "power"
+        self.power = Switch(base)
         self._truth = base / "hardware.json"
         self._log = KernelLog(self.root / "dev" / "kmsg")
 
     @classmethod
-    def create(cls, base: Path, name: str, gpus: int = 8) -> "Machine":
-        """Build a healthy machine that has just booted. `gpus` is at most 8."""
+    def create(cls, base: Path, name: str, gpus: int = 8, on: bool = True) -> "Machine":
+        """Build a healthy machine that has just booted, or waits to be. `gpus` is at most 8."""
         machine = cls(base)
         base.mkdir(parents=True)
-        os.mkfifo(machine.power)
+        machine.power.create(on)
         hardware = Hardware(
             gpus=tuple(_new_gpu(name, index) for index in range(gpus)),
             boot_id=str(uuid.uuid4()),
@@ -69,12 +63,12 @@ class Machine:
     def strike(self, index: int, nature: Nature) -> None:
         """Break a GPU: the kernel prints, the tools answer otherwise."""
         self._change(lambda hardware, now: state.strike(hardware, index, nature, now))
-        self.tell(WAKE)
+        self.power.tell(Signal.WAKE)
 
     def reset(self, index: int) -> None:
         """Reset a GPU; raises as `state.reset`."""
         self._change(lambda hardware, now: state.reset(hardware, index, now))
-        self.tell(WAKE)
+        self.power.tell(Signal.WAKE)
 
     def pass_time(self) -> float | None:
         """Do what is due; return the seconds until something else is, None if nothing will be."""
@@ -103,23 +97,6 @@ class Machine:
             hardware, lines = state.boot(self.read(), str(uuid.uuid4()), time.time())
             self._save(hardware)
             self._start_log(hardware, lines)
-
-    def tell(self, message: bytes) -> bool:
-        """Tell the process that plays the machine; False if there is none."""
-        try:
-            pipe = os.open(self.power, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:
-            return False
-        try:
-            os.write(pipe, message)
-        finally:
-            os.close(pipe)
-        return True
-
-    def ask_reboot(self) -> None:
-        """As `systemctl reboot`; raise NoPower if nobody would do it."""
-        if not self.tell(REBOOT):
-            raise NoPower(str(self.base))
 
     def _change(self, change: Callable[[Hardware, float], state.Change]) -> None:
         with self._locked():

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from simulator.hardware.machine import Machine, NoPower
+from simulator.hardware.machine import Machine
+from simulator.hardware.power import NoPower, Signal
 from simulator.hardware.root import DRIVER, MODEL
 from simulator.hardware.state import Gone, Gpu, Hardware, InUse
 
@@ -77,7 +78,7 @@ def systemctl(machine: Machine, arguments: Sequence[str]) -> int:
         print(f"Unknown command verb {' '.join(arguments)!r}.", file=sys.stderr)
         return 1
     try:
-        machine.ask_reboot()
+        machine.power.ask(Signal.REBOOT)
     except NoPower:
         print("Call to Reboot failed: Connection refused", file=sys.stderr)
         return 1

@@ -17,12 +17,17 @@ GPU = "nvidia.com/gpu"
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """What a kubelet is configured with. `lease` in seconds; it is renewed four times as often."""
+    """What a kubelet is configured with. `lease` in seconds; it is renewed four times as often.
+
+    `machine` is the name that the machine was built under, empty where it is the Node's: another
+    machine may come up under an old name.
+    """
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     provider_id: str = ""
     lease: int = 4
+    machine: str = ""
 
 
 class NodeStatus:
@@ -91,7 +96,7 @@ class NodeStatus:
         }
 
     def _info(self) -> dict[str, str]:
-        identity = system_uuid(self._spec.name)
+        identity = system_uuid(self._spec.machine or self._spec.name)
         return {
             "bootID": self._machine.boot_id,
             "systemUUID": identity,

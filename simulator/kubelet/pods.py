@@ -39,12 +39,19 @@ class Pods:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._stopping: dict[str, asyncio.Event] = {}
         self._latest: dict[str, Pod] = {}
+        self._dead = False
+
+    def die(self) -> None:
+        """The kubelet ends and its containers go on: nothing is heard or said any more."""
+        self._dead = True
 
     async def run(self) -> None:
         """Follow the pods of this node for ever; cancelled, it ends them as a power cut would."""
         query = {"fieldSelector": f"spec.nodeName={self._node}"}
         try:
             async for kind, thing in self._api.follow("/api/v1/pods", **query):
+                if self._dead:
+                    continue
                 if kind == "SYNC":
                     self._sync(thing["items"])
                 elif kind == "DELETED":
@@ -99,7 +106,7 @@ class Pods:
                 await self._play(uid, pod)
             await self._stopping[uid].wait()
             self._machine.hold(uid, ())
-            await self._api.insist("DELETE", _path(pod), _now_and(uid), "application/json")
+            await self._say("DELETE", _path(pod), _now_and(uid), "application/json")
 
     async def _play(self, uid: str, pod: Pod) -> None:
         """A workload that is only a state; the GPUs that it asked for are really held."""
@@ -174,7 +181,12 @@ class Pods:
     async def _write(self, pod: Pod, body: dict[str, Any]) -> None:
         """A status for exactly this pod, until the server has taken it."""
         patch = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": body}
-        await self._api.insist("PATCH", f"{_path(pod)}/status", patch, STRATEGIC)
+        await self._say("PATCH", f"{_path(pod)}/status", patch, STRATEGIC)
+
+    async def _say(self, method: str, path: str, body: dict[str, Any], kind: str) -> None:
+        if self._dead:
+            await asyncio.Event().wait()  # until the power takes it
+        await self._api.insist(method, path, body, kind)
 
 
 @contextlib.contextmanager

@@ -175,8 +175,8 @@ def test_a_lease_that_is_refused_does_not_keep_conditions_from_the_server(
     stand.wait_until(lambda: stand.status("Memory") == ("False", "UncontainedMemory"))
 
 
-def test_a_node_that_was_made_anew_gets_our_word_again(stand, publisher, monkeypatch):
-    monkeypatch.setattr(publish, "LEASE_PERIOD", 0.05)
+def test_a_node_that_was_made_anew_gets_our_word_again(stand, publisher):
+    publisher.lease_period = 0.05
     publisher.want("b1", conditions("b1", []))
     stand.wait_until(lambda: len(stand.conditions) == 9 and stand.leases)
     with stand.changed:

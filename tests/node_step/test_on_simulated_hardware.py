@@ -54,7 +54,7 @@ def faults(here) -> list[str]:
 
 def boot_when_asked(hardware: Machine) -> threading.Thread:
     """Plays the power of the machine: one message on its pipe, then a boot."""
-    pipe = os.open(hardware.power, os.O_RDWR)
+    pipe = os.open(hardware.power.pipe, os.O_RDWR)
 
     def wait() -> None:
         while b"reboot" not in os.read(pipe, 100):

@@ -11,7 +11,7 @@ from simulator.apiserver.server import ApiServer
 from simulator.client import Api, ApiError
 from simulator.hardware.machine import Machine
 from simulator.kubelet.node import NodeSpec
-from simulator.machines import Config, Place, PoweredMachine
+from simulator.powered import Config, Place, PoweredMachine
 
 PATIENCE = 20.0
 """Seconds after which an event that should come is taken to be missing."""

@@ -1,11 +1,16 @@
 """The stand-ins beside the engine: what they would change, as pure functions of what they see."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
 
 from simulator.controllers.budgets import budget_status, differs
+from simulator.controllers.cloud import Instance, missing_labels, orphans, without_machine
 from simulator.controllers.cluster import Cluster
 from simulator.controllers.lifecycle import EFFECT, NOT_READY, UNREACHABLE, silent, wanted_taints
 from simulator.controllers.owners import Daemon, Workload, missing_daemons, next_replica
+from simulator.hardware.power import Power
 
 WORKLOAD = Workload("serve", "rs-uid", replicas=3, gpus=4)
 DAEMON = Daemon("agent", "ds-uid", "gpumend", {"containers": [{"command": ["run", "{node}"]}]})
@@ -117,3 +122,49 @@ def test_a_budget_allows_what_is_healthy_beyond_the_desired_and_counts_what_it_a
     seen = budget_status(evicting, found, {"rs-uid": 3})
     assert seen["disruptionsAllowed"] == 0
     assert differs(evicting, seen)
+
+
+def of_machine(name, labels=None):
+    made = node(name)
+    made["metadata"]["labels"] = labels or {}
+    made["spec"]["providerID"] = f"cloud://{name}"
+    return made
+
+
+def instances(**more):
+    made = Instance("cloud://a", "", {"rack": "r1"}, **more)
+    return {made.provider_id: made}
+
+
+def test_the_cloud_says_where_a_machine_stands_and_says_it_again_of_a_node_made_anew():
+    lacking = list(missing_labels([of_machine("a"), of_machine("b")], instances()))
+    assert [(each["metadata"]["name"], labels) for each, labels in lacking] == [
+        ("a", {"rack": "r1"})
+    ]
+    assert list(missing_labels([of_machine("a", {"rack": "r1"})], instances())) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "forgetful", "deleted"),
+    [
+        (Power.ON, True, False),
+        (Power.DARK, False, False),
+        (Power.OFF, False, False),
+        (Power.GONE, False, True),
+        (Power.DARK, True, True),
+        (Power.OFF, True, True),
+    ],
+)
+def test_a_node_goes_with_its_machine_and_in_a_forgetful_cloud_whenever_that_is_off(
+    state, forgetful, deleted
+):
+    found = without_machine([of_machine("a")], instances(forgetful=forgetful), lambda _: state)
+    assert bool(list(found)) is deleted
+
+
+def test_a_pod_is_an_orphan_while_its_node_is_not_there():
+    found = cluster(node("a"))
+    pod = {"metadata": {}, "spec": {"nodeName": "a"}}
+    gone = {"metadata": {}, "spec": {"nodeName": "b"}}
+    unbound: dict[str, Any] = {"metadata": {}, "spec": {}}
+    assert list(orphans([pod, gone, unbound], found.nodes)) == [gone]

@@ -2,9 +2,13 @@
 
 import asyncio
 import subprocess
+from datetime import UTC, datetime
 
+from simulator.controllers.lifecycle import stale
 from simulator.hardware.nature import LOST
-from tests.simulator.conftest import PODS, python, shell
+from simulator.hardware.power import Power, Signal
+from simulator.kubelet.node import LEASES
+from tests.simulator.conftest import PATIENCE, PODS, python, shell
 
 WORKLOAD = {
     "restartPolicy": "Always",
@@ -132,14 +136,59 @@ async def test_a_reboot_ends_what_ran_and_starts_what_should_run_again(stage):
 
 async def test_a_second_request_to_reboot_while_it_is_dark_is_not_a_second_boot(stage):
     before = stage.machine.boot_id
-    stage.machine.ask_reboot()
-    stage.machine.ask_reboot()
+    stage.machine.power.ask(Signal.REBOOT)
+    stage.machine.power.ask(Signal.REBOOT)
 
     def back(node):
         return ready(node) and node["status"]["nodeInfo"]["bootID"] != before
 
     await stage.until("/api/v1/nodes/node-1", back)
     assert stage.machine.read().boots == 2
+
+
+async def test_a_machine_whose_power_is_cut_stays_off_until_it_is_switched_on(stage):
+    before = stage.machine.boot_id
+    stage.machine.power.ask(Signal.CUT)
+    await power(stage, Power.OFF)
+    stage.machine.power.ask(Signal.START)
+    await power(stage, Power.ON)
+    assert stage.machine.boot_id != before
+
+
+async def test_a_machine_that_is_given_back_is_gone_once_it_is_off(stage):
+    stage.machine.power.give_back()
+    await power(stage, Power.GONE)
+
+
+async def test_a_kubelet_that_died_says_nothing_while_its_containers_run_until_a_power_cycle(stage):
+    await stage.pod("step", containers=[python("import time; time.sleep(63.4)")])
+    await stage.until(f"{PODS}/step", phase("Running"))
+    stage.machine.power.ask(Signal.FAINT)
+    lease = await stage.api.get(LEASE)
+    await silent(stage, lease)
+    assert running("63.4")
+    stage.machine.power.ask(Signal.CYCLE)
+    await stage.until(LEASE, lambda found: found["spec"] != lease["spec"])
+    assert not running("63.4")
+
+
+LEASE = f"{LEASES}/node-1"
+
+
+async def silent(stage, lease):
+    """The Lease grows older than it lasts, as nobody renews it."""
+    async with asyncio.timeout(PATIENCE):
+        while not stale(lease, datetime.now(UTC)):
+            lease = await stage.api.get(LEASE)
+            await asyncio.sleep(0.05)
+
+
+async def power(stage, wanted):
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            if stage.machine.power.state is wanted:
+                return
+            await asyncio.sleep(0.02)
 
 
 async def test_an_agent_like_pod_gets_a_token_of_its_own_account_and_is_started_again(stage):
