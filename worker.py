@@ -33,6 +33,7 @@ from activities.clock import utc_now
 from activities.close import CloseActivities
 from activities.coalescer import Coalescer
 from activities.drain import DrainActivities
+from activities.event_writer import EventWriter
 from activities.hold import HoldActivities
 from activities.lease import BudgetActivities, LeaseActivities
 from activities.pinned_pod import PinnedPods
@@ -41,7 +42,9 @@ from activities.recall import Recall
 from activities.release import ReleaseActivities
 from activities.reset_gpu import ResetGpuActivities
 from activities.scope_claims import ScopeClaims
+from activities.tell import TellActivities
 from activities.verify import VerifyActivities
+from activities.witness import Witness
 from console import exits, worker_settings
 from console.worker_settings import Settings
 from fleet import names
@@ -57,6 +60,9 @@ from workflows.disruption_budget import DisruptionBudget
 from workflows.node_remediation import NodeRemediation
 from workflows.sandbox import RUNNER
 from workflows.timing import HEARTBEATS_EVERY
+
+TELLINGS_AT_ONCE = 1_000
+"""They wait for a digest or a slow receiver: what a storm asks, without a step's place."""
 
 Connect = Callable[[], AbstractAsyncContextManager[Kubernetes]]
 _log = logging.getLogger("gpumend.worker")
@@ -164,8 +170,10 @@ async def _work(
 
 def _workers(
     settings: Settings, client: Client, kubernetes: Kubernetes, incidents: TemporalIncidents
-) -> tuple[Worker, Worker]:
-    """One for incidents, one for the budget: the latter has a queue of its own."""
+) -> tuple[Worker, ...]:
+    """For incidents, for the budget and for what people are told: each has a queue of its own."""
+    events = EventWriter(kubernetes)
+    witness = Witness(events)
     budget = TemporalBudget(client, settings.cluster)
     leases = LeaseActivities(ScopeClaims(kubernetes, utc_now), Coalescer(budget.exchange))
     lender = BudgetActivities(incidents, kubernetes)
@@ -178,6 +186,7 @@ def _workers(
             workflow_runner=RUNNER,
             graceful_shutdown_timeout=settings.grace,
             max_heartbeat_throttle_interval=HEARTBEATS_EVERY,
+            interceptors=[witness],
         ),
         Worker(
             client,
@@ -190,6 +199,14 @@ def _workers(
                 lender.look_at_leases,
             ],
             workflow_runner=RUNNER,
+            graceful_shutdown_timeout=settings.grace,
+            interceptors=[witness],
+        ),
+        Worker(
+            client,
+            task_queue=names.TELL_TASK_QUEUE,
+            activities=[TellActivities(events).tell],
+            max_concurrent_activities=TELLINGS_AT_ONCE,
             graceful_shutdown_timeout=settings.grace,
         ),
     )

@@ -27,7 +27,8 @@ class StepRequest:
     not. `force` lets a drain evict what only policy or a person may allow and, at its deadline,
     delete what is left with its own grace; it lets a release take the hold off a node that is not
     seen to be well, and a hold put on again what a person took off. `harmless` are the faults that
-    policy holds no node for: they do not keep a release from giving it back.
+    policy holds no node for: they do not keep a release from giving it back. `end` is, for a close,
+    how the incident ends: it goes with the Event that says so.
     """
 
     operation: str
@@ -44,3 +45,4 @@ class StepRequest:
     makes_way_for: Step = Step.REBOOT
     evidence: tuple[Finding, ...] = ()
     harmless: tuple[FaultName, ...] = ()
+    end: str = ""

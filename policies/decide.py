@@ -4,6 +4,7 @@ Derive where the ladder stands from the facts, take the first move whose guard h
 a decision with its reasons. No clock, no chance, no log.
 """
 
+from dataclasses import replace
 from datetime import datetime
 
 from fleet.decision import Act, Ask, Basis, Close, Decision, HandOff, Wait
@@ -89,7 +90,10 @@ def _holds(scene: Scene, move: Move) -> tuple[bool, datetime | None]:
 
 
 def _act(scene: Scene, step: Step, move: Move) -> Act:
-    return Act(request_for(scene, step), reasons_for(scene, move), basis_of(scene))
+    request = request_for(scene, step)
+    if step is Step.CLOSE:
+        request = replace(request, end=end_of(scene).value)
+    return Act(request, reasons_for(scene, move), basis_of(scene))
 
 
 def _owes_lease(scene: Scene, move: Move) -> bool:

@@ -20,6 +20,7 @@ from workflows import drive, performing
 from workflows.card import card_of, headline
 from workflows.operators import Ignored
 from workflows.people import People, fitting
+from workflows.telling import Teller
 from workflows.timing import DECIDE_RETRY, DECIDE_TIMEOUT
 
 with workflow.unsafe.imports_passed_through():
@@ -48,6 +49,7 @@ class Carried:
     steps: tuple[str, ...] = ()
     asked: Ask | None = None
     ignored: tuple[Ignored, ...] = ()
+    told: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class NodeRemediation(People):
         self._policy = policy
         self._incident = carried.incident or Incident.open(opening, workflow.now())
         self._steps = list(carried.steps)
+        self._teller = Teller(carried.told)
         self._decision: Decision | None = carried.asked
         self._shown: tuple[str, str] = ("", "")
 
@@ -87,7 +90,8 @@ class NodeRemediation(People):
     def _carried(self, incident: Incident) -> Carried:
         asked = self._decision if isinstance(self._decision, Ask) else None
         unheard, ignored = tuple(self.unheard), tuple(self.ignored)
-        return Carried(incident, unheard, tuple(self._steps), asked, ignored)
+        steps, told = tuple(self._steps), self._teller.told
+        return Carried(incident, unheard, steps, asked, ignored, told)
 
     # Machine messages.
 
@@ -155,6 +159,7 @@ class NodeRemediation(People):
     async def wait(self, decision: Wait | Ask | HandOff, until: datetime | None) -> None:
         """Sleep durably until something arrives or the time is there."""
         self._incident = self._now_held(decision)
+        self._teller.tell(decision, self._incident)
         if until is None:
             await workflow.wait_condition(lambda: bool(self.unheard))
             return

@@ -72,6 +72,17 @@ TIMING: Mapping[Step, Timing] = {
     Step.CLOSE: _CALL,
 }
 
+TELL_TRY = timedelta(minutes=3)
+"""For one try to tell people: the notifier may gather many tellings into one digest first."""
+TELL_WHOLE = timedelta(hours=6)
+"""A receiver that is dead for longer is told of by the log and by metrics."""
+TELL_RETRY = RetryPolicy(
+    initial_interval=timedelta(seconds=5),
+    backoff_coefficient=2.0,
+    maximum_interval=timedelta(minutes=15),
+    non_retryable_error_types=NOT_RETRYABLE,
+)
+
 DECIDE_TIMEOUT = timedelta(seconds=10)
 """It takes less than a millisecond; a starved machine is given time."""
 DECIDE_RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=100), maximum_attempts=3)

@@ -16,6 +16,7 @@ from fleet.reason import INTERRUPTED
 from fleet.report import Report
 from fleet.request import StepRequest
 from fleet.step import Step
+from fleet.telling import Telling
 from policies.lease_terms import LeaseTerms
 from tests.incidents.virtual import an_opening, finding
 
@@ -32,6 +33,7 @@ class Truth:
     tell: Callable[[Report], Any] | None = None
     scripts: dict[Step, deque[Outcome]] = field(default_factory=lambda: defaultdict(deque))
     performed: list[StepRequest] = field(default_factory=list)
+    told: list[Telling] = field(default_factory=list)
     draining: asyncio.Event = field(default_factory=asyncio.Event)
     drained: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -75,6 +77,11 @@ class FakeActivities:
 
     def lending(self) -> Sequence[Callable[..., Any]]:
         return [self.lease, self._activity(Step.GIVE_BACK)]
+
+    @activity.defn(name="tell")
+    async def hear(self, telling: Telling) -> bool:
+        self.truth.told.append(telling)
+        return True
 
     def _activity(self, step: Step) -> Callable[..., Any]:
         @activity.defn(name=step.value)

@@ -125,7 +125,8 @@ async def running(
         max_heartbeat_throttle_interval=timedelta(milliseconds=200),
     )
     lender = Worker(client, task_queue=f"{queue}-budget", activities=fakes.lending())
-    async with worker, lender:
+    crier = Worker(client, task_queue=f"{queue}-tell", activities=[fakes.hear])
+    async with worker, lender, crier:
         opening = opening or opened_now()
         handle = await client.start_workflow(
             NodeRemediation.run,

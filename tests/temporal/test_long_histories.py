@@ -45,6 +45,22 @@ async def impatient(temporal_binary: str) -> AsyncIterator[WorkflowEnvironment]:
         gc.collect()
 
 
+async def test_what_was_told_in_one_run_is_not_told_by_the_next(impatient):
+    truth = Truth((a_fault("host", "thermal"),))
+    async with running(impatient.client, truth) as run:
+        await run.until(lambda: bool(truth.told))
+        first = run.handle.first_execution_run_id
+
+        async def moved() -> bool:
+            await truth.say()
+            return (await run.handle.describe()).run_id != first
+
+        await run.until(moved)
+        await run.order("cancel")
+        await run.handle.result()
+    assert len(truth.told) == 1
+
+
 async def test_an_incident_goes_on_over_several_runs(impatient):
     truth = Truth((a_fault("gpu:3", "uncontained-memory"),), heals=(Step.REBOOT,))
     async with running(impatient.client, truth) as run:

@@ -1,0 +1,115 @@
+"""What a step's end and a question say as Kubernetes Events, and what they must never say."""
+
+import pytest
+
+from activities.node_event import END, MESSAGE_LIMIT, STEP, EventType, again, manifest_of
+from activities.step_events import event_of_step, event_of_telling
+from fleet.finding import Finding, Verdict
+from fleet.names import MARK_ANNOTATION
+from fleet.outcome import Outcome, OutcomeKind
+from fleet.part import Part
+from fleet.reason import HOLD_REMOVED, QUEUED
+from fleet.step import Step
+from fleet.telling import Matter, Telling
+from tests.cluster import FAULT, INCIDENT, identity, now, request_for
+
+NODE = identity()
+SECRET = "default/trainer-0 GPU-5f1e2d3c-0000-1111-2222-333344445555"
+SICK = (Finding("memory", Part("gpu:3"), Verdict.FAULT, FAULT.name),)
+
+
+def event(step, kind=OutcomeKind.SUCCEEDED, reason="", findings=(), **request):
+    outcome = Outcome(kind, reason, f"evicting {SECRET}", findings=findings)
+    found = event_of_step(request_for(NODE, step, **request), outcome)
+    assert found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("step", "kind", "reason", "findings", "says", "type_"),
+    [
+        (Step.HOLD, OutcomeKind.SUCCEEDED, "", (), "IncidentHeld", "Normal"),
+        (Step.LEASE, OutcomeKind.SUCCEEDED, "", (), "IncidentLeased", "Normal"),
+        (Step.LEASE, OutcomeKind.TRANSIENT, QUEUED, (), "IncidentWaits", "Normal"),
+        (Step.DRAIN, OutcomeKind.SUCCEEDED, "", (), "IncidentDrained", "Normal"),
+        (Step.DRAIN, OutcomeKind.CANCELLED, HOLD_REMOVED, (), "IncidentStepStopped", "Normal"),
+        (Step.RESET_GPU, OutcomeKind.SUCCEEDED, "", (), "IncidentReset", "Normal"),
+        (Step.REBOOT, OutcomeKind.AMBIGUOUS, "exhausted", (), "IncidentStepFailed", "Warning"),
+        (Step.VERIFY, OutcomeKind.SUCCEEDED, "", (), "IncidentVerified", "Normal"),
+        (Step.VERIFY, OutcomeKind.PERMANENT, "", SICK, "IncidentNotVerified", "Warning"),
+        (Step.RELEASE, OutcomeKind.SUCCEEDED, "", (), "IncidentReleased", "Normal"),
+        (Step.CLOSE, OutcomeKind.SUCCEEDED, "", (), "IncidentClosed", "Normal"),
+    ],
+)
+def test_each_end_of_a_step_has_its_reason(step, kind, reason, findings, says, type_):
+    found = event(step, kind, reason, findings)
+    assert (found.reason, found.type) == (says, EventType(type_))
+    assert found.annotations[STEP] == step.value
+    assert "uncontained-memory on gpu:3 (xid:95)" in found.message
+
+
+@pytest.mark.parametrize("step", [Step.RECALL, Step.GIVE_BACK])
+def test_steps_that_only_serve_others_say_nothing(step):
+    assert event_of_step(request_for(NODE, step), Outcome(OutcomeKind.SUCCEEDED)) is None
+
+
+@pytest.mark.parametrize("step", [each for each in Step if each not in ("recall", "give-back")])
+@pytest.mark.parametrize("kind", list(OutcomeKind))
+def test_no_event_carries_the_sentence_of_an_outcome(step, kind):
+    said = str(manifest_of(event(step, kind, reason=f"see {SECRET}"), now()))
+    assert "trainer-0" not in said
+    assert "5f1e2d3c" not in said
+
+
+def test_what_is_asked_or_needed_stays_out_of_the_event_and_the_run_is_named():
+    telling = Telling(
+        Matter.ASK, "k1", INCIDENT, NODE, (FAULT,), (f"evict {SECRET}?",), (), ("approve", "deny")
+    )
+    found = event_of_telling(telling)
+    assert found.reason == "IncidentAsks"
+    assert found.message.endswith(f"see workflow {telling.workflow_id}")
+    assert "approve or deny" in found.message
+    assert "trainer" not in found.message
+
+
+def test_a_hand_off_names_its_incident_as_the_observer_reads_it():
+    telling = Telling(Matter.HAND_OFF, "k1", INCIDENT, NODE, (), ("look at it",))
+    manifest = manifest_of(event_of_telling(telling), now())
+    assert manifest["reason"] == "IncidentHandedOff"
+    assert manifest["metadata"]["annotations"][MARK_ANNOTATION] == INCIDENT
+
+
+def test_the_close_says_how_the_incident_ended():
+    assert event(Step.CLOSE, end="repaired").annotations[END] == "repaired"
+    assert END not in event(Step.CLOSE).annotations
+
+
+def test_a_message_is_bounded_however_many_faults_stand():
+    found = event(Step.HOLD, faults=(FAULT,) * 500)
+    assert "and 496 more" in found.message
+    assert len(manifest_of(found, now())["message"]) <= MESSAGE_LIMIT
+
+
+def test_the_same_said_by_another_operation_is_counted_and_by_its_own_is_not():
+    first = event(Step.LEASE, OutcomeKind.TRANSIENT, QUEUED, operation="i-3-lease")
+    second = event(Step.LEASE, OutcomeKind.TRANSIENT, QUEUED, operation="i-5-lease")
+    assert first.name == second.name
+    standing = manifest_of(first, now())
+    standing["metadata"]["resourceVersion"] = "7"
+    assert again(first, standing, now()) is None
+    patch = again(second, standing, now())
+    assert patch
+    assert patch["count"] == 2
+    assert patch["metadata"]["resourceVersion"] == "7"
+
+
+def test_different_ends_and_different_incidents_are_different_events():
+    same = {event(Step.DRAIN).name, event(Step.DRAIN, operation="other").name}
+    others = {event(Step.DRAIN, incident="i2").name, event(Step.REBOOT).name}
+    assert len(same) == 1
+    assert len(same | others) == 3
+    long = event_of_step(
+        request_for(identity("n" * 253), Step.HOLD), Outcome(OutcomeKind.SUCCEEDED)
+    )
+    assert long
+    assert len(long.name) <= 253
