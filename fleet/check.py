@@ -11,3 +11,7 @@ class Check(StrEnum):
     PCI = "pci"
     RECOVERY_ACTION = "recovery-action"
     MEMORY = "memory"
+    NVLINK = "nvlink"
+    FABRIC = "fabric"
+    PCIE = "pcie"
+    THERMAL = "thermal"

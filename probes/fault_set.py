@@ -157,7 +157,7 @@ class FaultSet:
         if len(well) == len(findings):
             well.append(HOST)
         for key, old in list(self.standing.items()):
-            if old.source == check and any(old.claim.part == part for part in well):
+            if old.source == check and any(_speaks_for(part, old.claim.part) for part in well):
                 old.passes += 1
                 if old.passes >= PASSES or not _stands(old):
                     del self.standing[key]
@@ -184,6 +184,11 @@ class FaultSet:
 
     def _drop(self, ended: Callable[[Standing], bool]) -> None:
         self.standing = {key: old for key, old in self.standing.items() if not ended(old)}
+
+
+def _speaks_for(well: Part, part: Part) -> bool:
+    """A GPU that is well has no link or instance that is not; a host says nothing of its GPUs."""
+    return well == part or (well == owner_of(part) and well != HOST)
 
 
 def _stands(old: Standing) -> bool:

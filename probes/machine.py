@@ -16,8 +16,8 @@ HOST_EXEC = "GPUMEND_HOST_EXEC"
 """Prefix that starts a tool on the host; empty: run `<root>/usr/bin/<tool>` directly."""
 HOST_EXEC_DEFAULT = "nsenter --target 1 --mount --uts --ipc --net --pid --"
 _LOOK_IN = ("usr/bin", "usr/sbin", "bin", "sbin")
-NVML_CHILD = "GPUMEND_NVML_CHILD"
-"""Command that answers like `probes.nvml.child`; empty: that child, with this machine's driver."""
+NVML_CHILD = "nvml-child"
+"""A machine may have a program of this name that answers as `probes.nvml.child` does."""
 _NVML_IN = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib")
 """Where distributions keep the driver's libraries. Containers of the GPU Operator's driver: below
 `run/nvidia/driver`."""
@@ -60,8 +60,10 @@ class Machine:
 
     def nvml_child(self) -> tuple[list[str], dict[str, str]]:
         """The command that asks NVML, and what it needs in its environment."""
-        ours = [sys.executable, "-m", "probes.nvml.child"]
-        command = shlex.split(os.environ.get(NVML_CHILD, "")) or ours
+        try:
+            command = [self._find(NVML_CHILD)]
+        except Missing:
+            command = [sys.executable, "-m", "probes.nvml.child"]
         roots = (self.root, self.root / "run/nvidia/driver")
         places = [str(root / place) for root in roots for place in _NVML_IN]
         known = os.environ.get("LD_LIBRARY_PATH", "")

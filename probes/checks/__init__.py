@@ -10,7 +10,7 @@ from types import MappingProxyType
 from fleet.check import Check
 from fleet.finding import Finding, Verdict
 from fleet.part import HOST
-from probes.checks import memory, pci, presence, recovery_action
+from probes.checks import fabric, memory, nvlink, pci, pcie, presence, recovery_action, thermal
 from probes.checks.subject import Subject
 
 PASSIVE: Mapping[str, Callable[[Subject], tuple[Finding, ...]]] = MappingProxyType(
@@ -19,6 +19,10 @@ PASSIVE: Mapping[str, Callable[[Subject], tuple[Finding, ...]]] = MappingProxyTy
         Check.PCI: pci.check,
         Check.RECOVERY_ACTION: recovery_action.check,
         Check.MEMORY: memory.check,
+        Check.NVLINK: nvlink.check,
+        Check.FABRIC: fabric.check,
+        Check.PCIE: pcie.check,
+        Check.THERMAL: thermal.check,
     }
 )
 """The checks that ask the machine itself, now; `kernel-log` reads what it said before."""

@@ -1,4 +1,4 @@
-"""Is the memory of every GPU sound? Volatile uncorrectable ECC errors, and row remapping.
+"""Is the memory of every GPU sound? Asked of NVML, and where there is none of nvidia-smi.
 
 Volatile counters start at 0 with every reset and driver load, so any count is since then; lifetime
 counters never clear and are not looked at.
@@ -8,7 +8,8 @@ from fleet.check import Check
 from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding
 from fleet.part import Part
-from probes.checks import nvidia_smi
+from probes.checks import nvidia_smi, nvml_memory
+from probes.checks.gpus import each_gpu
 from probes.checks.nvidia_smi import Cell, Row
 from probes.checks.subject import Subject, fault, ok, unknown
 
@@ -18,7 +19,15 @@ _YES, _NO = frozenset({"yes", "1", "true"}), frozenset({"no", "0", "false"})
 
 
 def check(subject: Subject) -> tuple[Finding, ...]:
-    """Findings a GPU that answers, and one for what kept the tables from being whole."""
+    """Findings a GPU that answers, and one for what kept the answers from being whole."""
+    if not subject.nvml().missing:
+        return each_gpu(
+            Check.MEMORY, subject, lambda part, gpu: nvml_memory.judge(part, gpu, subject)
+        )
+    return _by_nvidia_smi(subject)
+
+
+def _by_nvidia_smi(subject: Subject) -> tuple[Finding, ...]:
     ecc = nvidia_smi.query(Check.MEMORY, subject, ("pci.bus_id", _ECC))
     if not ecc.rows and ecc.findings:
         return ecc.findings

@@ -1,4 +1,4 @@
-"""Is every GPU there? The PCI bus, the driver's own list of this boot, and nvidia-smi must agree.
+"""Is every GPU there? The PCI bus, the driver's own list of this boot, and NVML must agree.
 
 On the bus but not with the driver, or known in this boot and on the bus no more: lost. What a node
 should have by its type is not known here, so a GPU that never appeared is not missed by this check.
@@ -9,6 +9,7 @@ from fleet.fault import Advice, FaultName
 from fleet.finding import Finding
 from fleet.part import HOST
 from probes.checks import nvidia_smi
+from probes.checks.refusals import refused, unusable
 from probes.checks.subject import Subject, fault, ok, unknown
 from probes.parts import short_address
 
@@ -27,11 +28,31 @@ def check(subject: Subject) -> tuple[Finding, ...]:
     if not expected:
         said = "no GPU on the PCI bus, and none was seen in this boot"
         return (unknown(Check.PRESENCE, HOST, "presence:none", said),)
+    if not subject.nvml().missing:
+        return _by_nvml(subject, expected, on_bus)
     table = nvidia_smi.query(Check.PRESENCE, subject, (_ADDRESS, "index"))
     if not table.rows and table.findings:
         return (*_off_bus(subject, expected, on_bus), *table.findings)
     found = [_finding(subject, pci, on_bus, frozenset(table.rows)) for pci in expected]
     return (*found, *table.findings)
+
+
+def _by_nvml(subject: Subject, expected: list[str], on_bus: frozenset[str]) -> tuple[Finding, ...]:
+    """A handle that NVML refuses belongs to a GPU on the bus that no other handle is of."""
+    seen = subject.nvml()
+    silent = unusable(Check.PRESENCE, seen)
+    if silent:
+        return (*_off_bus(subject, expected, on_bus), *silent)
+    answering = frozenset(gpu.pci for gpu in seen.gpus if gpu.pci)
+    refusals = [gpu.handle for gpu in seen.gpus if gpu.handle]
+    mute = [pci for pci in expected if pci in on_bus and pci not in answering]
+    if refusals and len(mute) == len(refusals) == 1:
+        part = subject.naming.gpu(mute[0])
+        told = refused(Check.PRESENCE, part, refusals[0], "its handle")
+        others = [each for each in expected if each not in mute]
+        return (told, *(_finding(subject, each, on_bus, answering) for each in others))
+    found = [_finding(subject, pci, on_bus, answering) for pci in expected]
+    return (*found, *(refused(Check.PRESENCE, HOST, each, "a handle") for each in refusals))
 
 
 def gpus_on_bus(subject: Subject) -> frozenset[str]:

@@ -1,13 +1,15 @@
 """What a check looks at: a machine, the names of its parts, and its tools, one child each."""
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding, Verdict
 from fleet.part import HOST, Part
 from probes.child import Ended, Tool
+from probes.counters import Counters, Rise
 from probes.files import Glimpse, read_files
 from probes.machine import Machine
 from probes.nvml.view import View, read
@@ -28,11 +30,18 @@ class Subject:
     naming: Naming
     tools: dict[str, Tool] = field(default_factory=dict)
     keep_open: tuple[int, ...] = ()
+    counters: Counters = field(default_factory=Counters)
+    at: float = 0.0
     _view: View | None = field(default=None, init=False)
 
-    def begin(self) -> None:
-        """A new round: what several checks share is asked anew."""
+    def begin(self, at: float | None = None) -> None:
+        """A new round: what several checks share is asked anew. `at` is in monotonic seconds."""
         self._view = None
+        self.at = time.monotonic() if at is None else at
+
+    def rise(self, key: Hashable, value: int) -> Rise | None:
+        """By how much a counter rose since the round before; None in the first."""
+        return self.counters.rise(key, value, self.at)
 
     def nvml(self) -> View:
         """What NVML says in this round: asked once, in a child of its own."""

@@ -75,6 +75,11 @@ class View:
     whole: bool = False
     hung: bool = False
 
+    @property
+    def missing(self) -> bool:
+        """Whether there is no NVML to ask: our sensor's trouble, not the node's."""
+        return self.init is not None and self.init.code == LIBRARY_NOT_FOUND
+
 
 def whole(value: Value) -> int | Mute:
     """A whole number, or why there is none."""

@@ -1,4 +1,4 @@
-"""The machine's own tools, `nvidia-smi` and `systemctl`, as far as anybody here calls them.
+"""The machine's own tools, as far as anybody here calls them, and what asks its driver library.
 
 They answer as the real ones do, lies and exit codes included, from the truth about the machine.
 Run by the scripts in `<root>/usr/bin`, with as little of Python as possible: standard library only.
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from simulator.hardware.machine import Machine
+from simulator.hardware.nvml import nvml_child
 from simulator.hardware.power import NoPower, Signal
 from simulator.hardware.root import DRIVER, MODEL
 from simulator.hardware.state import Gone, Gpu, Hardware, InUse
@@ -164,7 +165,7 @@ def _list(hardware: Hardware) -> int:
     return 0
 
 
-TOOLS = {"nvidia-smi": nvidia_smi, "systemctl": systemctl}
+TOOLS = {"nvidia-smi": nvidia_smi, "nvml-child": nvml_child, "systemctl": systemctl}
 
 if __name__ == "__main__":
     sys.exit(TOOLS[sys.argv[1]](Machine(Path(sys.argv[2])), sys.argv[3:]))

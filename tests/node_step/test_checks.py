@@ -15,8 +15,9 @@ from probes.kmsg import Cursor
 from probes.parts import Naming
 from tests.agent.fake_machine import BOOT, FakeMachine
 
-PASSIVE = list(checks.PASSIVE)
 SMI_CHECKS = ["presence", "recovery-action", "memory"]
+WITHOUT_NVML = [*SMI_CHECKS, "pci"]
+ONLY_NVML = sorted(set(checks.PASSIVE) - set(WITHOUT_NVML))
 
 
 @pytest.fixture
@@ -40,11 +41,15 @@ def said(findings) -> set[tuple[str, str, str]]:
     }
 
 
-@pytest.mark.parametrize("name", PASSIVE)
+@pytest.mark.parametrize("name", WITHOUT_NVML)
 def test_every_check_finds_every_gpu_of_a_sound_machine_well(fake, name):
     findings = look(fake, name)
     assert said(findings) == set()
     assert {each.part for each in findings} == {"gpu:0", "gpu:1"}
+
+
+def test_without_nvml_what_only_it_can_tell_is_not_said_to_be_well(fake):
+    assert look(fake, *ONLY_NVML) == ()
 
 
 def test_a_check_that_nobody_knows_is_unknown_and_not_skipped(fake):
@@ -192,7 +197,7 @@ def test_nothing_to_do_is_said_in_several_ways(label):
 
 def test_no_evidence_holds_the_serial_number_of_a_gpu(fake):
     fake.answer("nvidia-smi", "echo GPU-0a1b2c3d-aaaa-bbbb-cccc-0123456789ab is sad; exit 99")
-    assert "0a1b2c3d" not in str(look(fake, *PASSIVE))
+    assert "0a1b2c3d" not in str(look(fake, *checks.PASSIVE))
 
 
 def test_the_log_check_answers_for_what_it_read_and_never_for_what_it_did_not(fake):
