@@ -23,6 +23,8 @@ from temporalio.worker import Worker
 from activities import decide
 from activities.adapters import kubernetes as kubernetes_adapter
 from activities.adapters.kubernetes_access import NotConfigured
+from activities.adapters.provider import provider_of
+from activities.adapters.provider_access import read_access as read_provider_access
 from activities.adapters.reaching import WAIT_LIMIT, reach
 from activities.adapters.temporal import TemporalIncidents
 from activities.adapters.temporal_budget import TemporalBudget
@@ -36,8 +38,11 @@ from activities.drain import DrainActivities
 from activities.event_writer import EventWriter
 from activities.hold import HoldActivities
 from activities.lease import BudgetActivities, LeaseActivities
+from activities.means import MeansReader
+from activities.operations import Operations
 from activities.pinned_pod import PinnedPods
-from activities.reboot import FromInside, RebootActivities
+from activities.reboot import RebootActivities
+from activities.reboot_means import ByPower, ByProvider, FromInside
 from activities.recall import Recall
 from activities.release import ReleaseActivities
 from activities.reset_gpu import ResetGpuActivities
@@ -49,7 +54,7 @@ from console import exits, worker_settings
 from console.worker_settings import Settings
 from fleet import names
 from fleet.errors import Refused, Transient
-from fleet.ports import Kubernetes
+from fleet.ports import Kubernetes, Provider
 from intake.rules import PolicyRules
 from intake.settings import Settings as Limits
 from intake.settings import read_settings
@@ -75,6 +80,7 @@ def run(arguments: argparse.Namespace, connect: Connect = kubernetes_adapter.con
     try:
         policy = worker_settings.read_policy(settings)
         limits = read_settings(os.environ)
+        read_provider_access(os.environ)
     except (PolicyErrors, OSError, ValueError) as problem:
         _log.error("what=refused why=%r", str(problem))
         return exits.USAGE
@@ -156,8 +162,9 @@ async def _work(
     client = await temporal.open(None if settings.watches else WAIT_LIMIT)
     if settings.works:
         await reach("kubernetes", lambda: kubernetes.get("/version"))
-        workers = _workers(settings, client, kubernetes, incidents)
         async with AsyncExitStack() as stack:
+            provider = await stack.enter_async_context(provider_of())
+            workers = _workers(settings, client, kubernetes, provider, incidents)
             for each in workers:
                 await stack.enter_async_context(each)
             _log.info("what=ready part=incidents cluster=%s", settings.cluster)
@@ -169,7 +176,11 @@ async def _work(
 
 
 def _workers(
-    settings: Settings, client: Client, kubernetes: Kubernetes, incidents: TemporalIncidents
+    settings: Settings,
+    client: Client,
+    kubernetes: Kubernetes,
+    provider: Provider,
+    incidents: TemporalIncidents,
 ) -> tuple[Worker, ...]:
     """For incidents, for the budget and for what people are told: each has a queue of its own."""
     events = EventWriter(kubernetes)
@@ -182,7 +193,7 @@ def _workers(
             client,
             task_queue=names.TASK_QUEUE,
             workflows=[NodeRemediation],
-            activities=_steps(settings, client, kubernetes),
+            activities=_steps(settings, client, kubernetes, provider),
             workflow_runner=RUNNER,
             graceful_shutdown_timeout=settings.grace,
             max_heartbeat_throttle_interval=HEARTBEATS_EVERY,
@@ -213,17 +224,23 @@ def _workers(
 
 
 def _steps(
-    settings: Settings, client: Client, kubernetes: Kubernetes
+    settings: Settings, client: Client, kubernetes: Kubernetes, provider: Provider
 ) -> Sequence[Callable[..., Any]]:
     """Every step of the ladder as an activity."""
     pods = PinnedPods(kubernetes, settings.image, utc_now)
+    operations = Operations(provider, utc_now)
+    ways = (
+        FromInside(pods),
+        ByProvider(kubernetes, operations, utc_now),
+        ByPower(kubernetes, operations),
+    )
     return (
         decide.decide,
         HoldActivities(kubernetes).hold,
-        Recall(TemporalMemory(client)).recall,
+        Recall(TemporalMemory(client), MeansReader(kubernetes, provider)).recall,
         DrainActivities(kubernetes).drain,
         ResetGpuActivities(kubernetes, pods).reset_gpu,
-        RebootActivities(kubernetes, [FromInside(pods)]).reboot,
+        RebootActivities(kubernetes, ways, operations).reboot,
         VerifyActivities(kubernetes, pods).verify,
         ReleaseActivities(kubernetes).release,
         CloseActivities(kubernetes).close,

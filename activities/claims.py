@@ -7,7 +7,9 @@ We take turns with them and never fight. Wishes are no claims: cluster-autoscale
 from collections.abc import Mapping
 from typing import Any
 
-from fleet.node import Manifest, NodeState
+from fleet.mark import UNDO_OUT_OF_SERVICE
+from fleet.names import OUT_OF_SERVICE_TAINT
+from fleet.node import Manifest, NodeState, Taint
 
 _TAINTS: Mapping[str, str] = {
     "ToBeDeletedByClusterAutoscaler": "cluster-autoscaler is deleting the node",
@@ -15,7 +17,7 @@ _TAINTS: Mapping[str, str] = {
     "karpenter.sh/disruption": "Karpenter is disrupting the node",
     "karpenter.sh/rebooting": "Karpenter is rebooting the node",
     "node.cloudprovider.kubernetes.io/shutdown": "the provider has shut the machine down",
-    "node.kubernetes.io/out-of-service": "somebody declared the node out of service",
+    OUT_OF_SERVICE_TAINT: "somebody declared the node out of service",
     "medik8s.io/remediation": "a medik8s remediator is at work",
 }
 
@@ -38,9 +40,19 @@ def claim_on(manifest: Manifest, node: NodeState) -> str | None:
     annotations: Mapping[str, Any] = manifest["metadata"].get("annotations") or {}
     upgrade = node.labels.get(_UPGRADE_LABEL, "")
     found = [
-        *(_TAINTS[taint.key] for taint in node.taints if taint.key in _TAINTS),
+        *(
+            _TAINTS[each.key]
+            for each in node.taints
+            if each.key in _TAINTS and not _ours(each, node)
+        ),
         *(words for key, words in _ANNOTATIONS.items() if key in annotations),
         *(words for (key, value), words in _LABELS.items() if node.labels.get(key) == value),
         *([f"a driver upgrade is at {upgrade}"] if upgrade not in _UPGRADE_AT_REST else []),
     ]
     return "; ".join(found) or None
+
+
+def _ours(taint: Taint, node: NodeState) -> bool:
+    """Whether it is one that we put on ourselves and have yet to take off."""
+    recorded = node.mark is not None and UNDO_OUT_OF_SERVICE in node.mark.undo
+    return recorded and taint.key == OUT_OF_SERVICE_TAINT

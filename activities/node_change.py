@@ -46,6 +46,16 @@ def guarded(patch: Json, node: NodeState) -> Json:
     return {**patch, "metadata": {**patch.get("metadata", {}), **guards}}
 
 
+def merged(*patches: Json) -> Json:
+    """Merge patches that touch different things, as one."""
+    whole: Json = {}
+    for patch in patches:
+        for key, value in patch.items():
+            both = isinstance(value, dict) and isinstance(whole.get(key), dict)
+            whole[key] = merged(whole[key], value) if both else value
+    return whole
+
+
 def mark_patch(mark: Mark | None) -> Json:
     """Write the mark, or take it off."""
     return {"metadata": {"annotations": {MARK_ANNOTATION: format_mark(mark) if mark else None}}}

@@ -1,4 +1,4 @@
-"""Boot the machine anew: ask by one means after the other, and believe only the boot id.
+"""Boot the machine anew: ask one way after the other, and believe only the boot id.
 
 Done means: the Node says another boot id and is Ready. Whether a call whose answer was lost has
 happened is seen there, too, so nothing is asked twice for one operation.
@@ -6,150 +6,147 @@ happened is seen there, too, so nothing is asked twice for one operation.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from temporalio import activity
 
 from activities.clock import Clock, utc_now
 from activities.conduct import Progress, conduct
 from activities.endings import ANOTHER_MACHINE, ended, succeeded
+from activities.kubelet import kubelet_silent
 from activities.look import Sight, look
-from activities.node_step import step_request
 from activities.node_watch import wait_for_node
-from activities.pinned_pod import NoReport, PinnedPods, Trouble
+from activities.operations import Operations, Silent
+from activities.reboot_means import Answer, Asked, WayToReboot
+from fleet.errors import Transient
+from fleet.machine import MachineAddress, Power
 from fleet.node import NodeState
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Kubernetes
-from fleet.reason import DEADLINE
+from fleet.reason import DEADLINE, NEEDS_APPROVAL, NO_MEANS
 from fleet.request import StepRequest
-from fleet.step import NodeStepResult
+from fleet.step import Means
 
 NOT_REBOOTED = "not-rebooted"
 """PERMANENT: every means said no, and the boot id is the old one."""
-
-INSIDE_LIMIT = timedelta(minutes=10)
-"""For shutting down and coming up to a new boot id; large GPU servers take minutes to POST."""
+MACHINE_GONE = "machine-gone"
+"""PERMANENT: the provider says that the machine never comes back."""
 
 GLANCE = timedelta(seconds=10)
 """The last look at the node when time is up, however late it is."""
-
-
-class Asked(StrEnum):
-    """What became of asking: it is under way, surely not, or nobody knows."""
-
-    UNDER_WAY = "under-way"
-    NOT_DONE = "not-done"
-    UNSURE = "unsure"
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a means says of its own ask."""
-
-    asked: Asked
-    detail: str = ""
-
-
-class Means(Protocol):
-    """One way to reboot a machine; asking twice for the same operation asks once."""
-
-    name: str
-    limit: timedelta
-
-    async def begun(self, request: StepRequest) -> bool:
-        """Whether this operation was asked for before."""
-        ...
-
-    async def ask(self, request: StepRequest, acted: Callable[[], None]) -> Answer:
-        """Ask; `acted` is called once it can no longer be taken back."""
-        ...
-
-
-class FromInside:
-    """The machine's own `systemctl reboot`, from a Pod on the node, which dies with it."""
-
-    name = "from inside"
-
-    def __init__(self, pods: PinnedPods, limit: timedelta = INSIDE_LIMIT) -> None:
-        self._pods = pods
-        self.limit = limit
-
-    async def begun(self, request: StepRequest) -> bool:
-        """Whether the operation's Pod is there."""
-        return await self._pods.exists(request.operation)
-
-    async def ask(self, request: StepRequest, acted: Callable[[], None]) -> Answer:
-        """Run the Pod; that its end is never seen is what a good reboot looks like."""
-        report = await self._pods.run(step_request(request), request.node.name, asked=acted)
-        if isinstance(report, NoReport):
-            sure = report.trouble is Trouble.NEVER_STARTED
-            return Answer(Asked.NOT_DONE if sure else Asked.UNSURE, report.detail)
-        done = report.result is NodeStepResult.DONE
-        return Answer(Asked.UNDER_WAY if done else Asked.NOT_DONE, report.reason or report.result)
 
 
 class RebootActivities:
     """The activity `reboot`."""
 
     def __init__(
-        self, kubernetes: Kubernetes, means: Sequence[Means], now: Clock = utc_now
+        self,
+        kubernetes: Kubernetes,
+        ways: Sequence[WayToReboot],
+        operations: Operations,
+        now: Clock = utc_now,
     ) -> None:
-        """`means` in the order in which they are tried."""
+        """`ways` in the order in which they are tried."""
         self._kubernetes = kubernetes
-        self._means = tuple(means)
+        self._ways = tuple(ways)
+        self._operations = operations
         self._now = now
 
     @activity.defn(name="reboot")
     async def reboot(self, request: StepRequest) -> Outcome:
         """SUCCEEDED: another boot id (in the outcome) and Ready. PERMANENT: it did not happen.
 
-        AMBIGUOUS: it was asked for, and the node has not come back by the deadline.
+        AMBIGUOUS: it was asked for, and the node has not come back by the deadline. PERMANENT
+        `needs-approval`: it does not answer, and nobody says what its machine does.
         """
         return await conduct(lambda progress: self._reboot(request, progress))
 
     async def _reboot(self, request: StepRequest, progress: Progress) -> Outcome:
-        begun = [await means.begun(request) for means in self._means]
-        if not any(begun):
-            sight = await look(self._kubernetes, request, self._now, premise=True)
-            if isinstance(sight, Outcome):
-                return sight
-        progress.acted = any(begun)
-        answers = await self._ask_in_turn(request, progress)
+        begun = [n for n, way in enumerate(self._ways) if await self._begun(way, request)]
+        ways = self._ways[begun[-1] :] if begun else await self._ways_of(request)
+        if isinstance(ways, Outcome):
+            return ways
+        progress.acted = bool(begun)
+        answers = await self._ask_in_turn(ways, request, progress)
         progress.say("waiting for the node to be Ready")
         node = None
-        if any(each.asked is not Asked.NOT_DONE for each in answers):
+        if not all(each.surely_not for each in answers):
             node = await self._node(request, request.deadline, lambda n: _is_back(n, request))
         return _end(node or await self._last_seen(request), request, answers)
 
-    async def _ask_in_turn(self, request: StepRequest, progress: Progress) -> tuple[Answer, ...]:
-        """Ask by each means until the boot id changes; the answers of those that were asked."""
+    async def _begun(self, way: WayToReboot, request: StepRequest) -> bool:
+        """Whether an earlier try asked this way; a first try has no earlier one to ask about."""
+        try:
+            return await way.begun(request)
+        except Silent as problem:
+            if activity.info().attempt > 1:
+                raise Transient(f"whether it was begun: {problem}") from problem
+            return False
+
+    async def _ways_of(self, request: StepRequest) -> tuple[WayToReboot, ...] | Outcome:
+        """The ways that fit the node as it is now, or why none may be gone."""
+        sight = await look(self._kubernetes, request, self._now, premise=True)
+        if isinstance(sight, Outcome):
+            return sight
+        there = tuple([way for way in self._ways if await way.there()])
+        if not await kubelet_silent(self._kubernetes, sight.node, self._now()):
+            return there or ended(OutcomeKind.PERMANENT, NO_MEANS, "no means to reboot", sight.node)
+        outside = tuple(way for way in there if way.means is not Means.INSIDE)
+        return await self._unwitnessed(sight, outside) or outside
+
+    async def _unwitnessed(self, sight: Sight, outside: Sequence[WayToReboot]) -> Outcome | None:
+        """A node that does not answer is only touched on a second word, the provider's."""
+        name = sight.node.identity.name
+        if not outside:
+            what = f"{name} does not answer, and nobody is configured to restart it from outside"
+            return ended(OutcomeKind.PERMANENT, NO_MEANS, what, sight.node)
+        power = await self._operations.power(MachineAddress.of(sight.manifest))
+        if power in (Power.ON, Power.OFF):
+            return None
+        if power is Power.GONE:
+            what = f"the provider says that the machine of {name} is gone"
+            return ended(OutcomeKind.PERMANENT, MACHINE_GONE, what, sight.node)
+        what = f"{name} does not answer, and the provider does not say what its machine does:"
+        remedy = "see to it yourself that it is off or rebooted, then resume"
+        return ended(OutcomeKind.PERMANENT, NEEDS_APPROVAL, f"{what} {remedy}", sight.node)
+
+    async def _ask_in_turn(
+        self, ways: Sequence[WayToReboot], request: StepRequest, progress: Progress
+    ) -> tuple[Answer, ...]:
+        """Ask one way after the other until the boot id changes; the last has all the time left."""
         answers: list[Answer] = []
-        for means in self._means:
-            until = min(self._now() + means.limit, request.deadline)
-            progress.say(f"rebooting {means.name}")
-            booted, answer = await self._by(means, request, until, progress)
+        for way in ways:
+            if answers and await self._booted_meanwhile(request):
+                break
+            last = way is ways[-1]
+            until = request.deadline if last else min(self._now() + way.limit, request.deadline)
+            progress.say(f"rebooting {way.name}")
+            booted, answer = await self._by(way, request, until, progress)
             answers.append(answer)
             if booted:
                 break
         return tuple(answers)
 
+    async def _booted_meanwhile(self, request: StepRequest) -> bool:
+        """A last look before the next way: the one before may have been late, not in vain."""
+        seen = await self._last_seen(request)
+        return seen is not None and (_is_another(seen, request) or _has_booted(seen, request))
+
     async def _by(
-        self, means: Means, request: StepRequest, until: datetime, progress: Progress
+        self, way: WayToReboot, request: StepRequest, until: datetime, progress: Progress
     ) -> tuple[bool, Answer]:
         """Ask and watch at once: whoever is asked may not live to answer."""
 
         def acted() -> None:
             progress.acted = True
 
-        ask = asyncio.create_task(means.ask(request, acted))
+        ask = asyncio.create_task(way.ask(request, until, acted))
         boot = asyncio.create_task(self._node(request, until, lambda n: _has_booted(n, request)))
         try:
             await asyncio.wait((ask, boot), return_when=asyncio.FIRST_COMPLETED)
             answer = ask.result() if ask.done() else Answer(Asked.UNSURE, "no answer yet")
-            if answer.asked is Asked.NOT_DONE and not boot.done():
+            if answer.surely_not and not boot.done():
                 return False, answer
             return await boot is not None, answer
         finally:
@@ -189,8 +186,10 @@ def _end(node: NodeState | None, request: StepRequest, answers: Sequence[Answer]
         return succeeded("another boot id, and Ready", node)
     if _has_booted(node, request):
         return ended(OutcomeKind.PERMANENT, DEADLINE, "it booted and did not become Ready", node)
-    if all(each.asked is Asked.NOT_DONE for each in answers):
-        return ended(OutcomeKind.PERMANENT, NOT_REBOOTED, said, node)
+    if all(each.surely_not for each in answers):
+        silent = node.ready != "True" and any(each.asked is Asked.SILENT for each in answers)
+        reason = NEEDS_APPROVAL if silent else NOT_REBOOTED
+        return ended(OutcomeKind.PERMANENT, reason, said, node)
     if node.ready == "True":
         return ended(OutcomeKind.PERMANENT, DEADLINE, f"it was asked to and did not; {said}", node)
     return ended(OutcomeKind.AMBIGUOUS, DEADLINE, f"it went down and is not back; {said}", node)

@@ -15,13 +15,13 @@ from activities.conduct import Progress, conduct
 from activities.endings import cancelled, ended, succeeded
 from activities.evidence import standing
 from activities.look import Sight, agent_alive, boot_changed, hold_gone, identity_changed
-from activities.node_change import change_node, mark_patch, taints_patch
+from activities.node_change import change_node, mark_patch, merged
 from activities.node_watch import wait_for_node
 from activities.offers import missing, withheld
 from activities.pinned_pod import unfinished_pods
+from activities.undo import undo_changes
 from fleet.finding import Verdict
-from fleet.mark import UNDO_CORDON, UNDO_TAINT, Mark, MarkState
-from fleet.names import HOLD_TAINT
+from fleet.mark import Mark, MarkState
 from fleet.node import Manifest, NodeState
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Json, Kubernetes
@@ -127,12 +127,7 @@ def not_well(sight: Sight, request: StepRequest, witness: Witness) -> Outcome | 
 def undo_patch(manifest: Manifest, mark: Mark) -> Json:
     """Take back what the mark says we did, nothing else, and put the mark into probation."""
     done = replace(mark, state=MarkState.PROBATION, undo=())
-    spec: Json = {}
-    if UNDO_TAINT in mark.undo:
-        spec |= taints_patch(manifest, without=HOLD_TAINT)
-    if UNDO_CORDON in mark.undo:
-        spec["unschedulable"] = None
-    return {**mark_patch(done), **({"spec": spec} if spec else {})}
+    return merged(mark_patch(done), undo_changes(manifest, mark.undo))
 
 
 def _faults(node: NodeState, request: StepRequest, witness: Witness) -> tuple[str, ...]:

@@ -22,7 +22,8 @@ class MarkState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """`id` names the incident; `undo` lists what we did to the node and must take back.
+    """`id` names the incident; `undo` lists what we did to the node and must take back:
+    words below, and labels and annotations as `activities/undo.py` writes them.
 
     `offered` is what the node offered when it was taken up (`nvidia.com/gpu=8`): what comes back
     with less is not repaired.
@@ -41,6 +42,8 @@ UNDO_TAINT = "taint"
 """We put the hold taint on."""
 UNDO_CORDON = "cordon"
 """We set `spec.unschedulable`, and nobody had before us."""
+UNDO_OUT_OF_SERVICE = "out-of-service"
+"""We put the out-of-service taint on a machine that was proven off."""
 
 
 def format_mark(mark: Mark) -> str:

@@ -8,6 +8,7 @@ PAUSE_ANNOTATION = f"{DOMAIN}/pause"
 OPEN_ANNOTATION = f"{DOMAIN}/open"
 COOL_DOWN_ANNOTATION = f"{DOMAIN}/cool-down"
 MANAGED_LABEL = f"{DOMAIN}/managed"
+OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service"
 
 NAMESPACE = "gpumend"
 TASK_QUEUE = "gpumend"

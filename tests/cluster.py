@@ -20,7 +20,7 @@ from fleet.instant import format_instant
 from fleet.mark import UNDO_TAINT, Mark, MarkState, format_mark
 from fleet.names import HOLD_EFFECT, HOLD_TAINT, MARK_ANNOTATION, NAMESPACE, agent_lease
 from fleet.node import NodeIdentity, NodeState, machine_of, read_node
-from fleet.part import Part
+from fleet.part import HOST, Part
 from fleet.request import StepRequest
 from fleet.step import NodeStepReport, NodeStepResult, Step, format_report
 from simulator.apiserver import ApiServer
@@ -192,6 +192,16 @@ class Cluster:
             answer = await self.raw.patch(f"{leases}/{agent_lease(node)}", {"spec": body["spec"]})
         assert answer.is_success, answer.text
 
+    async def renew_kubelet_lease(self, node: str, at: datetime | None = None) -> None:
+        """What a kubelet says of itself; stale, if `at` is long ago."""
+        leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+        renewed = (at or now()).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec = {"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": renewed}
+        answer = await self.raw.post(leases, {"metadata": {"name": node}, "spec": spec})
+        if answer.status_code == 409:
+            answer = await self.raw.patch(f"{leases}/{node}", {"spec": spec})
+        assert answer.is_success, answer.text
+
     async def add_pod(self, manifest: dict[str, Any]) -> dict[str, Any]:
         namespace = manifest["metadata"]["namespace"]
         status = manifest.pop("status", None)
@@ -307,6 +317,10 @@ def request_for(node: NodeIdentity, step: Step, **changes: Any) -> StepRequest:
     return replace(plain, **changes)
 
 
+LOST = replace(FAULT, name=FaultName.HOST_UNREACHABLE, part=HOST, code="condition:Ready=Unknown")
+"""A node whose kubelet does not answer."""
+
+
 def identity(name: str = "n1", uid: str = "u1", provider_id: str = "cloud:///i-1") -> NodeIdentity:
     return NodeIdentity("c1", name, uid, machine_of(provider_id, "s1", uid))
 
@@ -331,6 +345,10 @@ class Temporal:
         self.said: list[str] = []
         self._spoke = asyncio.Event()
         self.env.on_heartbeat = self._hear
+
+    def later_try(self) -> None:
+        """As if an earlier try of the activity had ended without a word."""
+        self.env.info = replace(self.env.info, attempt=2)
 
     def _hear(self, *words: Any) -> None:
         self.said.extend(str(each) for each in words)

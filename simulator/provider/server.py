@@ -49,6 +49,10 @@ class ProviderServer:
         self._runner: web.AppRunner | None = None
         self.url = ""
 
+    def use(self, hands: Hands) -> None:
+        """Act on machines by these hands from now on."""
+        self._hands = hands
+
     async def __aenter__(self) -> Self:
         app = web.Application(middlewares=[self._guard])
         app.router.add_get("/v1/abilities", self._abilities)

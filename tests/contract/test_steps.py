@@ -9,8 +9,11 @@ from activities.adapters.kubernetes import connect
 from activities.close import CloseActivities
 from activities.drain import DrainActivities
 from activities.hold import HoldActivities
+from activities.no_provider import NoProvider
+from activities.operations import Operations
 from activities.pinned_pod import PinnedPods
-from activities.reboot import FromInside, RebootActivities
+from activities.reboot import RebootActivities
+from activities.reboot_means import FromInside
 from activities.release import ReleaseActivities
 from activities.reset_gpu import ResetGpuActivities
 from activities.verify import VerifyActivities
@@ -84,7 +87,9 @@ async def test_a_node_goes_through_every_step_and_comes_back_as_it_was(running):
     await step(HoldActivities(api).hold, Step.HOLD)
     await step(DrainActivities(api, settle=quick).drain, Step.DRAIN)
     await step(ResetGpuActivities(api, pods).reset_gpu, Step.RESET_GPU)
-    rebooted = await step(RebootActivities(api, [FromInside(pods)]).reboot, Step.REBOOT)
+    rebooted = await step(
+        RebootActivities(api, [FromInside(pods)], Operations(NoProvider(), now)).reboot, Step.REBOOT
+    )
     assert rebooted.boot_id == BOOTED
     await step(VerifyActivities(api, pods).verify, Step.VERIFY, BOOTED)
     await step(ReleaseActivities(api).release, Step.RELEASE, BOOTED)

@@ -7,13 +7,16 @@ from datetime import timedelta
 import pytest
 
 from activities.endings import ANOTHER_MACHINE
+from activities.no_provider import NoProvider
+from activities.operations import Operations
 from activities.pinned_pod import PinnedPods
-from activities.reboot import NOT_REBOOTED, Answer, Asked, FromInside, RebootActivities
+from activities.reboot import NOT_REBOOTED, RebootActivities
+from activities.reboot_means import Answer, Asked, FromInside
 from fleet.fault import FaultName
 from fleet.outcome import OutcomeKind
 from fleet.part import HOST
-from fleet.reason import BOOT_CHANGED, DEADLINE, INTERRUPTED, PREMISE_GONE
-from fleet.step import NodeStepResult, Step
+from fleet.reason import BOOT_CHANGED, DEADLINE, INTERRUPTED, NO_MEANS, PREMISE_GONE
+from fleet.step import Means, NodeStepResult, Step
 from tests.cluster import FAULT, conditions, node_manifest, now, report, request_for
 
 AFTER = {"status": {"nodeInfo": {"bootID": "boot-2"}}}
@@ -21,7 +24,8 @@ AFTER = {"status": {"nodeInfo": {"bootID": "boot-2"}}}
 
 def reboots(cluster, *means, start_limit=timedelta(seconds=20)):
     pods = PinnedPods(cluster.api, "i", now, start_limit=start_limit)
-    return RebootActivities(cluster.api, means or (FromInside(pods),)).reboot
+    ways = means or (FromInside(pods),)
+    return RebootActivities(cluster.api, ways, Operations(NoProvider(), now)).reboot
 
 
 def answers(cluster, result=NodeStepResult.DONE, message=True):
@@ -155,7 +159,9 @@ async def test_a_node_object_that_comes_back_is_the_same_machine_or_it_is_not(
 
 
 class Other:
-    """A means that says what it is told to, and may boot the machine."""
+    """A way that says what it is told to, and may boot the machine."""
+
+    means = Means.POWER
 
     def __init__(self, name, answer, act=None, limit=timedelta(milliseconds=300)):
         self.name, self.limit = name, limit
@@ -165,7 +171,10 @@ class Other:
     async def begun(self, request):
         return False
 
-    async def ask(self, request, acted):
+    async def there(self):
+        return True
+
+    async def ask(self, request, until, acted):
         self.asks += 1
         acted()
         if self._act:
@@ -214,12 +223,23 @@ async def test_a_reboot_that_is_stopped_after_it_was_asked_for_is_ambiguous(clus
     assert (outcome.kind, outcome.reason) == (OutcomeKind.AMBIGUOUS, INTERRUPTED)
 
 
-async def test_an_unreachable_node_whose_pod_never_starts_was_not_rebooted(quiet_cluster, temporal):
+async def test_a_pod_that_never_starts_rebooted_nothing(quiet_cluster, temporal):
+    node = await quiet_cluster.add_node(ready="False")
+    activity = reboots(quiet_cluster, start_limit=timedelta(milliseconds=100))
+    outcome = await temporal.run(activity, request_for(node, Step.REBOOT))
+    assert (outcome.kind, outcome.reason) == (OutcomeKind.PERMANENT, NOT_REBOOTED)
+    assert "never started" in outcome.detail
+
+
+async def test_an_unreachable_node_without_means_from_outside_is_left_alone(
+    quiet_cluster, temporal
+):
     node = await quiet_cluster.add_node(faults=(), ready="Unknown")
     lost = replace(
         FAULT, name=FaultName.HOST_UNREACHABLE, part=HOST, code="condition:Ready=Unknown"
     )
-    activity = reboots(quiet_cluster, start_limit=timedelta(milliseconds=100))
-    outcome = await temporal.run(activity, request_for(node, Step.REBOOT, faults=(lost,)))
-    assert (outcome.kind, outcome.reason) == (OutcomeKind.PERMANENT, NOT_REBOOTED)
-    assert "never started" in outcome.detail
+    outcome = await temporal.run(
+        reboots(quiet_cluster), request_for(node, Step.REBOOT, faults=(lost,))
+    )
+    assert (outcome.kind, outcome.reason) == (OutcomeKind.PERMANENT, NO_MEANS)
+    assert quiet_cluster.writes() == []
