@@ -30,21 +30,32 @@ class Machines(PlayedMachines):
         successor = await super().change(operation)
         if operation["change"] in ("restart", "start", "power-cycle"):
             node = operation["machine"]["node"]
-            boot = f"boot-{self._records.machine(node)['boots']}"
+            machine = self._records.machine(node)
+            assert machine
+            boot = f"boot-{machine['boots']}"
             status = {"nodeInfo": {"bootID": boot}, "conditions": conditions(boot=boot)}
             await self._cluster.change_node({"status": status}, node)
         return successor
 
 
+class Provided:
+    """The reference server, its machines, and the production code in front of it."""
+
+    def __init__(self, server, machines, provider):
+        self.server = server
+        self.machines = machines
+        self.provider = provider
+        self.faults = server.faults
+        self.operations = Operations(provider, now, poll=POLL)
+
+
 @asynccontextmanager
 async def provider_in(directory, cluster, changes=CHANGES, power="on"):
-    """The server with `machines` (asked: what they were asked), and `operations` in front of it."""
+    """A provider with the machine of n1."""
     server = ProviderServer(directory / "provider", changes=changes)
-    server.machines = Machines(server.records, cluster)
-    server.use(server.machines)
-    server.machines.add("n1", power)
+    machines = Machines(server.records, cluster)
+    server.use(machines)
+    machines.add("n1", power)
     async with server, httpx.AsyncClient(timeout=5) as http:
         provider = WebhookProvider(ProviderAccess(server.url), http, pauses=())
-        server.operations = Operations(provider, now, poll=POLL)
-        server.provider = provider
-        yield server
+        yield Provided(server, machines, provider)

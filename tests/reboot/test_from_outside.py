@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from temporalio.exceptions import ApplicationError
 
 from activities import operations as waiting
 from activities.out_of_service import OutOfService
@@ -114,7 +115,7 @@ async def test_a_later_try_does_not_guess_what_an_earlier_one_began(
     temporal.later_try()
     async with provider_in(tmp_path, quiet_cluster) as server:
         server.faults.order(Fault(path="/v1/operations", code=503, times=1_000))
-        with pytest.raises(Exception, match="whether it was begun") as raised:
+        with pytest.raises(ApplicationError, match="whether it was begun") as raised:
             await temporal.run(reboots(quiet_cluster, server), request)
         assert raised.value.type == Transient.__name__
         assert server.machines.asked == []
@@ -189,7 +190,7 @@ async def test_r13_pods_leave_a_silent_node_by_the_taint_and_only_while_it_is_pr
 ):
     _, request = await silent_node(quiet_cluster)
     await quiet_cluster.add_pod(pod_manifest("db-0", owner="StatefulSet"))
-    seen = []
+    seen: list[str] = []
     garbage = asyncio.create_task(collect_garbage(quiet_cluster, seen))
     async with provider_in(tmp_path, quiet_cluster, TWO_CALLS) as server:
         change = server.machines.change
