@@ -19,6 +19,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "probe": ("console.probe", "run the node agent, or its checks once"),
     "node-step": ("console.node_step", "run one step on this node, as a pinned Pod does"),
     "policy": ("console.policy", "check, explain or describe a policy file"),
+    "incidents": ("console.incidents", "which nodes have an incident, and what stops it"),
+    "show": ("console.show", "one node: why it is held, what comes next, how it came to that"),
     "worker": ("console.worker", "run the Temporal worker"),
     "demo": ("console.demo", "a small fleet that breaks and is repaired"),
     "bench": ("console.bench", "benchmarks, as ratios against a floor of the same run"),

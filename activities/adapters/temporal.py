@@ -16,6 +16,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.search_attributes import at_start
 from fleet import names
 from fleet.errors import Refused, Transient
+from fleet.instant import format_instant
 from fleet.opening import Opening
 from fleet.report import Report
 from policies.schema import Policy
@@ -56,7 +57,7 @@ class TemporalIncidents:
                 start_signal=names.SIGNAL_REPORT,
                 start_signal_args=[report],
                 search_attributes=at_start(opening),
-                memo={"mark": opening.mark.id, "uid": opening.node.uid},
+                memo=_memo(opening),
                 static_summary=f"{opening.node.name}: {fault}",
                 rpc_timeout=RPC_TIMEOUT,
             )
@@ -83,7 +84,7 @@ class TemporalIncidents:
         try:
             handle = self._client().get_workflow_handle(workflow_id)
             found = await translated(handle.describe(rpc_timeout=RPC_TIMEOUT))
-        except _Absent:
+        except Absent:
             return False
         return found.status is WorkflowExecutionStatus.RUNNING
 
@@ -98,12 +99,18 @@ class TemporalIncidents:
         try:
             call = handle.signal(signal, args=list(arguments), rpc_timeout=RPC_TIMEOUT)
             await translated(call)
-        except _Absent:
+        except Absent:
             return False
         return True
 
 
-class _Absent(Exception):
+def _memo(opening: Opening) -> dict[str, str]:
+    """What a list shows of a run and of those that it goes on as, beside search attributes."""
+    opened = format_instant(opening.mark.opened)
+    return {"mark": opening.mark.id, "uid": opening.node.uid, "opened": opened}
+
+
+class Absent(Exception):
     """There is no such run, or it is over."""
 
 
@@ -128,7 +135,7 @@ async def translated_each(items: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 def _in_our_words(problem: RPCError) -> Exception:
     if problem.status is RPCStatusCode.NOT_FOUND:
-        return _no_namespace(problem) or _Absent(problem.message)
+        return _no_namespace(problem) or Absent(problem.message)
     if problem.status in _REFUSALS:
         return Refused(int(problem.status), problem.status.name, problem.message)
     return Transient(f"Temporal: {problem.status.name} {problem.message}")
