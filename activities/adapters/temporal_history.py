@@ -19,7 +19,7 @@ from fleet.closing import Closing
 from fleet.decision import Decision
 from fleet.message import Granted, HoldRemoved, Message, NodeGone, Reported
 from fleet.opening import Opening
-from fleet.order import Order, Verb
+from fleet.order import Order, Verb, read_said
 from fleet.outcome import Outcome
 from fleet.report import Report
 from fleet.request import StepRequest
@@ -102,7 +102,7 @@ async def read_history(
     for event in events:
         try:
             found = await reader.read(event)
-        except (ValueError, TypeError, KeyError, RuntimeError) as problem:
+        except _ODD as problem:
             found = Unread(_time(event), f"event {event.event_id}: {str(problem)[:200]}")
         if found:
             told.append(found)
@@ -161,10 +161,8 @@ class _Reader:
     async def _order(self, at: datetime, verb: str, payloads: Payloads) -> Told | None:
         if verb not in frozenset(Verb):
             return None
-        given = await self._converter.decode(payloads.payloads)
-        said = given[0] if isinstance(given[0], dict) else dict(zip(_SAID, given, strict=False))
-        actor, reason, ask = (str(said.get(each) or "") for each in _SAID)
-        return Heard(at, Order(Verb(verb), actor, reason, at, ask))
+        said = read_said(await self._converter.decode(payloads.payloads))
+        return Heard(at, Order(Verb(verb), said.actor, said.reason, at, said.ask))
 
     async def _decided(self, event: HistoryEvent) -> Told | None:
         marker = event.marker_recorded_event_attributes
@@ -216,7 +214,8 @@ class _Reader:
         return await self._converter.decode(payloads.payloads, list(kinds))
 
 
-_SAID = ("actor", "reason", "ask")
+_ODD = (ValueError, TypeError, LookupError, AttributeError, RuntimeError)
+"""What converters meet an odd payload with."""
 _ENDINGS = {
     "completed": "closed",
     "failed": "failed",

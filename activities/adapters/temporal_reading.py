@@ -18,6 +18,7 @@ from temporalio.client import (
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
+from temporalio.exceptions import FailureError
 from temporalio.service import RPCStatusCode
 
 from activities.adapters.temporal import Absent, translated, translated_each
@@ -99,7 +100,9 @@ class TemporalReading:
         except Absent as problem:
             raise _not_found(workflow_id) from problem
         except WorkflowUpdateFailedError as failure:
-            raise Refused(0, "order-refused", str(failure.cause)) from failure
+            cause = failure.cause
+            why = cause.message if isinstance(cause, FailureError) else str(cause)
+            raise Refused(0, "order-refused", why) from failure
         except WorkflowUpdateRPCTimeoutOrCancelledError as problem:
             words = f"no answer in {ORDER_TIMEOUT.seconds} s: does a worker run?"
             raise Ambiguous(words) from problem
