@@ -52,7 +52,8 @@ class Ask:
     """Do nothing until a person gives one of `answers`; `expiry` says what no answer means.
 
     `id` names this question where it is one that is approved or denied: the same facts ask the same
-    question under the same id, and an answer must carry it.
+    question under the same id, and an answer must carry it. `evidence` is a digest of what the
+    person is shown, and is recorded with the answer.
     """
 
     question: str
@@ -62,6 +63,7 @@ class Ask:
     reasons: tuple[str, ...]
     basis: Basis
     id: str = ""
+    evidence: str = ""
     kind: Literal["ask"] = "ask"
 
 

@@ -15,6 +15,7 @@ from fleet.node import NodeIdentity
 from fleet.opening import Opening
 from fleet.order import Order
 from fleet.outcome import Outcome, OutcomeKind, PastAttempt
+from fleet.question import Question
 from fleet.reason import HOLD_REMOVED, MARK_REMOVED
 from fleet.report import Report
 from fleet.request import StepRequest
@@ -24,6 +25,8 @@ from fleet.step import REPAIRS, Step
 MAX_ATTEMPTS = 100
 """Attempts kept, repeats of one outcome counted as one; `decide` hands off long before."""
 MAX_ORDERS = 50
+MAX_QUESTIONS = 20
+"""Kept with when they were put; each round of a ladder asks a few at most."""
 MAX_BOOTS = 16
 MAX_FINDINGS = 32
 MAX_TEXT = 500
@@ -103,6 +106,7 @@ class Incident:
     hold_removed: HoldRemoved | None = None
     node_gone: NodeGone | None = None
     handed_off: HandedOff | None = None
+    questions: tuple[Question, ...] = ()
     opted_out: datetime | None = None
     digest: str = field(default="")
 
@@ -162,6 +166,13 @@ class Incident:
         if self.handed_off and not any(each.at >= self.handed_off.at for each in self.orders):
             return self
         return self._with(needs, now, handed_off=HandedOff(now, needs))
+
+    def with_question(self, question: Question) -> "Incident":
+        """A question is put to people; put again, it is the same one with its first times."""
+        if any(each.id == question.id for each in self.questions):
+            return self
+        questions = (*self.questions, question)[-MAX_QUESTIONS:]
+        return self._with(question, question.at, questions=questions)
 
     def _with_report(self, report: Report, now: datetime) -> "Incident":
         if self._outdated(report):

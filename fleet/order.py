@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from fleet.step import Step
+
 MOST_CHARACTERS = 500
 """Of an actor and of a reason each."""
 
@@ -75,8 +77,8 @@ def _text(said: Mapping[object, object], name: str) -> str:
 class Order:
     """One order of a person; `at` is when the engine took it.
 
-    `ask` is the id of the question that APPROVE or DENY answers: a yes to one question is no yes to
-    the next.
+    `ask` is the id of the question that APPROVE or DENY answers (a yes to one question is no yes to
+    the next), `evidence` the digest of what was shown with it. `skips` is what a SKIP leaves out.
     """
 
     verb: Verb
@@ -84,3 +86,5 @@ class Order:
     reason: str
     at: datetime
     ask: str = ""
+    evidence: str = ""
+    skips: Step | None = None

@@ -7,17 +7,18 @@ a decision with its reasons. No clock, no chance, no log.
 from dataclasses import replace
 from datetime import datetime
 
-from fleet.decision import Act, Ask, Basis, Close, Decision, HandOff, Wait
+from fleet.decision import Act, Basis, Close, Decision, HandOff, Wait
 from fleet.incident import End, Incident
 from fleet.outcome import OutcomeKind
 from fleet.step import REPAIRS, Step
+from policies.asking import ask_of
 from policies.guards import GUARDS
 from policies.ladder import FIRST, LADDER, NO_LEASE, Ending, Guard, Move
 from policies.requests import request_for
 from policies.scene import Scene
 from policies.schema import Policy
 from policies.timers import TIMERS
-from policies.wording import facts_of, needs_of, question_of, reasons_for
+from policies.wording import facts_of, needs_of, reasons_for
 
 
 def decide(policy: Policy, incident: Incident, now: datetime) -> Decision:
@@ -29,9 +30,8 @@ def decide(policy: Policy, incident: Incident, now: datetime) -> Decision:
     basis = basis_of(scene)
     reasons = reasons_for(scene, move)
     if move.to is Ending.ASK:
-        question, answers, expiry = question_of(scene, move)
         assert until, "a question has a time by which it must be answered"
-        return Ask(question, answers, until, expiry, reasons, basis)
+        return ask_of(scene, move, until, reasons, basis)
     if move.to is Ending.END:
         return Close(end_of(scene), reasons, basis)
     if until:
@@ -104,7 +104,7 @@ def _owes_lease(scene: Scene, move: Move) -> bool:
     """
     if move.to not in NO_LEASE or scene.asked is None:
         return False
-    if move.to is Ending.ASK and scene.incident.held:
+    if move.to is Ending.ASK and scene.in_doubt:
         return False
     last = scene.incident.attempts[-1]
     return last.step is not Step.GIVE_BACK or last.tries < scene.limits.step_tries

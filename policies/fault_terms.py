@@ -164,6 +164,11 @@ class FaultTerms(Terms):
         description="How long the node is watched after release; a recurrence goes on with the"
         " same incident, one step higher. Default 1h.",
     )
+    dry_run: StrictBool = Field(
+        default=False,
+        description="Whether everything about this fault is only decided, recorded and shown, in an"
+        " incident of its own that touches nothing. Default no.",
+    )
     notify: StrictBool = Field(
         default=False,
         description="Whether people are told although nothing is held. Hand-offs and open questions"

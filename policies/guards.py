@@ -9,6 +9,7 @@ from fleet.reason import BUSY_ELSEWHERE, PAUSED
 from fleet.step import Step
 from policies.ladder import Guard, On
 from policies.plan import drain_of, may_launch, plan_of
+from policies.questions import force_approved, stuck
 from policies.scene import Scene
 
 OUT_OF_BOUNDS = MAX_ATTEMPTS - 20
@@ -158,6 +159,11 @@ def _undrained(scene: Scene) -> bool:
     return drain.request.makes_way_for is not plan.next
 
 
+def _forced(scene: Scene) -> bool:
+    blocked = stuck(scene)
+    return blocked is not None and force_approved(scene, blocked.request.makes_way_for)
+
+
 def _next_is(step: Step) -> Callable[[Scene], bool]:
     def guard(scene: Scene) -> bool:
         plan = plan_of(scene)
@@ -206,6 +212,7 @@ GUARDS: Mapping[Guard, Callable[[Scene], bool]] = {
     Guard.NO_WAY: _no_way,
     Guard.UNREMEMBERED: _unremembered,
     Guard.UNCONFIRMED: lambda scene: scene.confirmed_at is None,
+    Guard.FORCED: _forced,
     Guard.UNLEASED: lambda scene: scene.leased_at is None,
     Guard.STALE: _stale,
     Guard.UNDRAINED: _undrained,

@@ -72,6 +72,9 @@ class Guard(StrEnum):
     NO_WAY = "no step is left that the engine may and can do"
     UNREMEMBERED = "past attempts were not read"
     UNCONFIRMED = "no check of our own has seen the fault"
+    UNAPPROVED = "the next step waits for a person's yes"
+    STUCK = "the node does not become empty without a person's yes"
+    FORCED = "a person said yes to forcing the drain"
     UNLEASED = "no lease"
     STALE = "our check is too old to act on"
     UNDRAINED = "the next step needs an empty node"
@@ -107,6 +110,9 @@ def _stay(at: Stage, when: Guard) -> Move:
     return Move(at, when, wait=True)
 
 
+DISRUPTS = (Step.DRAIN, Step.LAUNCH, Step.END_JOB, Step.RESET_GPU, Step.REBOOT, Step.REPLACE)
+"""Steps that take a node, or room for another, from the fleet: each needs a lease."""
+
 FIRST: tuple[Move, ...] = (
     _go(Ending.END, Guard.CLOSED),
     _go(Ending.END, Guard.REPLACED),
@@ -135,6 +141,7 @@ _CLIMB = (
     _go(Step.HAND_OFF, Guard.NO_WAY),
     _go(Step.RECALL, Guard.UNREMEMBERED),
     _go(Step.VERIFY, Guard.UNCONFIRMED),
+    _stay(Ending.ASK, Guard.UNAPPROVED),
     _go(Step.LEASE, Guard.UNLEASED),
     _go(Step.VERIFY, Guard.STALE),
     _go(Step.LAUNCH, Guard.UNLAUNCHED),
@@ -149,7 +156,12 @@ _CLIMB = (
 
 def _again(step: Step, instead: tuple[Move, ...] = _GIVE_UP) -> tuple[Move, ...]:
     """After a failure of the moment: rest, then the same again while tries are left."""
-    return (_stay(step, Guard.RESTING), _go(step, Guard.TRIES_LEFT), *instead)
+    return (_stay(step, Guard.RESTING), *_lend(step), _go(step, Guard.TRIES_LEFT), *instead)
+
+
+def _lend(step: Step) -> tuple[Move, ...]:
+    """What disrupts needs a lease again where a pause gave it back."""
+    return (_go(Step.LEASE, Guard.UNLEASED),) if step in DISRUPTS else ()
 
 
 def _stopped(step: Step, then: tuple[Move, ...] = _CLIMB) -> tuple[Move, ...]:
@@ -163,6 +175,11 @@ _QUEUE = (
     _stay(Step.LEASE, Guard.QUEUED),
     _go(Step.LEASE, Guard.WAIT_LEFT),
     *_GIVE_UP,
+)
+_STUCK = (
+    *_HEALED,
+    _stay(Ending.ASK, Guard.STUCK),
+    _go(Step.LEASE, Guard.FORCED),
 )
 _PROBATION = (
     _go(Step.HOLD, Guard.RECURRED),
@@ -195,7 +212,7 @@ LADDER: Mapping[tuple[Step | None, On], tuple[Move, ...]] = {
     (Step.LEASE, On.LOST): _QUEUE,
     (Step.LEASE, On.STOPPED): _stopped(Step.LEASE),
     (Step.DRAIN, On.DONE): _CLIMB,
-    (Step.DRAIN, On.FAILED): _GIVE_UP,
+    (Step.DRAIN, On.FAILED): (*_STUCK, *_GIVE_UP),
     (Step.DRAIN, On.LATER): (*_HEALED, *_again(Step.DRAIN)),
     (Step.DRAIN, On.LOST): (*_HEALED, *_again(Step.DRAIN)),
     (Step.DRAIN, On.STOPPED): _stopped(Step.DRAIN),
@@ -252,7 +269,7 @@ that is how its provider is asked what became of it.
 """
 
 NO_LEASE = frozenset({Step.PROBATION, Step.CLOSE, Step.HAND_OFF, Ending.ASK, Ending.END})
-"""Stages in which a lease is given back first. A pause with the node still held keeps it."""
+"""Stages in which a lease is given back first: nobody keeps one while a person thinks."""
 
 
 def as_text() -> str:

@@ -73,6 +73,11 @@ class Limits(Terms):
         default=parse_duration("5m"),
         description="Longest sleep before an incident looks at the world again. Default 5m.",
     )
+    answer: Duration = Field(
+        default=parse_duration("4h"),
+        description="How long the question stays open whether a drain may be forced. Default 4h:"
+        " within one shift. No answer is a no.",
+    )
     pause: Duration = Field(
         default=parse_duration("7d"),
         description="How long a pause by a person may last. Default 7d: forgotten pauses cost"

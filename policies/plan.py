@@ -18,6 +18,7 @@ from fleet.sighting import Sighting
 from fleet.step import REPAIRS, Means, Step
 from policies.fault_terms import Drain, FaultTerms
 from policies.parts import gpu_of
+from policies.questions import left_out
 from policies.scene import Scene
 
 MEANS = frozenset({Step.END_JOB, Step.RESET_GPU, Step.REBOOT})
@@ -76,7 +77,11 @@ def _plan_for(scene: Scene, sighting: Sighting) -> Plan:
     behind = _tried_for(scene.repairs, fault)
     left = tuple(each for each in advised if _rank(each) > behind)
     may = tuple(each for each in left if not _used_up(scene, fault, terms, each))
+    said = next((left_out(scene, each) for each in may if left_out(scene, each)), "")
+    may = tuple(each for each in may if not left_out(scene, each))
     needs = _needs(scene, fault, terms, (advised, left, may))
+    if said and not may:
+        needs = (f"look at {fault.name} on {fault.part} of {scene.incident.node.name}: {said}",)
     return Plan(fault, terms, may, needs)
 
 
@@ -146,8 +151,6 @@ def _needs(
 
 
 def _means_missing(scene: Scene, fault: Fault, step: Step, where: str) -> tuple[str, ...]:
-    if scene.policy.approval(step):
-        return (f"{step} the node yourself, for {where}: the policy wants a person's yes for it",)
     if fault.name is FaultName.HOST_UNREACHABLE:
         return (f"{step} {where} from outside (provider or power): it does not answer",)
     if step not in MEANS:

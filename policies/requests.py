@@ -6,6 +6,7 @@ from fleet.fault import FaultName
 from fleet.finding import Finding, Verdict
 from fleet.incident import Attempt
 from fleet.order import Verb
+from fleet.reason import DEADLINE
 from fleet.request import StepRequest
 from fleet.sighting import Sighting
 from fleet.step import Step
@@ -13,6 +14,7 @@ from policies.fault_terms import AfterDeadline
 from policies.ladder import On
 from policies.parts import parts_for
 from policies.plan import drain_of, plan_of
+from policies.questions import force_approved
 from policies.reading import read_outcome
 from policies.scene import Scene
 
@@ -84,7 +86,17 @@ def _drain_deadline(scene: Scene) -> datetime:
     drain = drain_of(scene, _next(scene) or Step.REBOOT)
     assert drain, "a drain is asked for only where there is one to do"
     since = scene.leased_at or scene.now
+    if _deadline_spent(scene):
+        return scene.now + scene.limits.step_pause
     return max(since + drain.deadline, scene.now + scene.limits.step_pause)
+
+
+def _deadline_spent(scene: Scene) -> bool:
+    """Whether pods had their time already, and a person said that what is left is to be forced."""
+    last = scene.incident.last(Step.DRAIN)
+    if last is None or last.outcome.reason != DEADLINE or last.started < scene.round_at:
+        return False
+    return force_approved(scene, last.request.makes_way_for)
 
 
 def _next(scene: Scene) -> Step | None:
@@ -115,7 +127,8 @@ def _forced(scene: Scene, step: Step) -> bool:
     """A drain by policy; a release, and a hold that was taken away, on a person's word."""
     if step is Step.DRAIN:
         drain = drain_of(scene, _next(scene) or Step.REBOOT)
-        return drain is not None and drain.after_deadline is AfterDeadline.FORCE
+        by_policy = drain is not None and drain.after_deadline is AfterDeadline.FORCE
+        return by_policy or force_approved(scene, _next(scene) or Step.REBOOT)
     removed = scene.incident.hold_removed
     if step is Step.HOLD:
         return removed is not None and scene.ordered_since(Verb.RESUME, removed.at)

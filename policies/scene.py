@@ -14,7 +14,7 @@ from fleet.reason import QUEUED, UNMANAGED
 from fleet.report import Report
 from fleet.sighting import Sighting
 from fleet.step import REPAIRS, Step
-from policies.ladder import On
+from policies.ladder import DISRUPTS, On
 from policies.reading import read_outcome
 from policies.schema import Policy
 
@@ -122,6 +122,11 @@ class Scene:
         return release if release and release.started >= self.hold_started else None
 
     @cached_property
+    def in_doubt(self) -> bool:
+        """Whether something of ours may still be happening on the node: then it keeps its lease."""
+        return self.on is On.LOST and self.cursor is not None and self.cursor.step in DISRUPTS
+
+    @cached_property
     def asked(self) -> Attempt | None:
         """The last ask for a lease that was not given back since."""
         ask = self.incident.last(Step.LEASE)
@@ -147,6 +152,14 @@ class Scene:
         """Whether the budget has said yes since then: a reason to ask again, not a lease."""
         granted = self.incident.granted
         return granted is not None and granted.at >= started
+
+    @cached_property
+    def round_at(self) -> datetime:
+        """Since when the questions of now are asked: see `policies/questions.py`."""
+        tried = [each.started for each in self.repairs]
+        handed, orders = self.incident.handed_off, self.incident.orders
+        anew = [e.at for e in orders if handed and e.verb is Verb.RESUME and e.at >= handed.at]
+        return max((self.hold_started, *tried[-1:], *anew[:1]))
 
     def order(self, verb: Verb) -> Order | None:
         """The newest order of this kind."""

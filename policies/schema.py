@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from fleet.fault import FaultName
 from fleet.step import Step
@@ -29,6 +29,11 @@ NEVER_HELD_UNLISTED = (FaultName.APPLICATION, FaultName.MONITOR_SILENT)
 class Policy(Terms):
     """Everything that gpumend is allowed to do, and when. Absent parts take the smallest power."""
 
+    dry_run: StrictBool = Field(
+        default=False,
+        description="Whether all is only decided, recorded and shown, and nothing is touched: no"
+        " hold, no drain, no repair. Default no.",
+    )
     budgets: Annotated[tuple[Budget, ...], Field(min_length=1, max_length=32)] = Field(
         default=(Budget(scope=CLUSTER, max=1),),
         description="How many nodes may be disrupted at once; every one must agree. Default: one"
@@ -66,6 +71,10 @@ class Policy(Terms):
         """The terms of a fault, listed or not."""
         listed = self.faults.get(name)
         return listed or FaultTerms(hold=name not in NEVER_HELD_UNLISTED)
+
+    def rehearsed(self, name: FaultName) -> bool:
+        """Whether the fault is only in dry run: it adds nothing to what really happens."""
+        return self.dry_run or self.fault(name).dry_run
 
     def urgency(self, name: FaultName) -> int:
         """Which of two faults is looked after first: the lower number, seconds jobs may stay."""

@@ -8,9 +8,11 @@ from datetime import datetime
 
 from fleet.order import Verb
 from fleet.reason import BUSY_ELSEWHERE, INTERRUPTED, PAUSED
+from fleet.step import Step
 from policies.guards import GUARDS
 from policies.ladder import Guard
-from policies.plan import due_of
+from policies.plan import drain_of, due_of, plan_of
+from policies.questions import approval_until, force_until, skipped, stuck
 from policies.scene import Scene
 
 
@@ -69,9 +71,26 @@ def _on_probation(scene: Scene) -> datetime | None:
     if scene.cancelled_at:
         return None if scene.report_healthy else scene.cancelled_at + scene.limits.cool_down
     release = scene.released
+    if release and skipped(scene, Step.PROBATION, release.ended):
+        return None
     faults = [scene.policy.fault(each.fault.name) for each in scene.incident.sightings]
     longest = max((each.probation for each in faults), default=None)
     return release.ended + longest if release and longest else None
+
+
+def _tolerated(scene: Scene) -> datetime | None:
+    return None if skipped(scene, Step.TOLERATE, scene.hold_started) else due_of(scene)
+
+
+def _unapproved(scene: Scene) -> datetime | None:
+    plan = plan_of(scene)
+    return approval_until(scene, plan.next) if plan and plan.next else None
+
+
+def _stuck(scene: Scene) -> datetime | None:
+    blocked = stuck(scene)
+    drain = drain_of(scene, blocked.request.makes_way_for) if blocked else None
+    return force_until(scene, drain)
 
 
 TIMERS: Mapping[Guard, Callable[[Scene], datetime | None]] = {
@@ -79,7 +98,9 @@ TIMERS: Mapping[Guard, Callable[[Scene], datetime | None]] = {
     Guard.HOLD_TAKEN: _hold_taken,
     Guard.PAUSED: _paused,
     Guard.NOTHING_STANDS: _nothing_stands,
-    Guard.TOLERATED: due_of,
+    Guard.TOLERATED: _tolerated,
+    Guard.UNAPPROVED: _unapproved,
+    Guard.STUCK: _stuck,
     Guard.CLEARING: _clearing,
     Guard.RESTING: _resting,
     Guard.QUEUED: _queued,

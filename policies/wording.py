@@ -7,6 +7,7 @@ from fleet.step import Step
 from policies.durations import format_duration
 from policies.ladder import Guard, Move, On
 from policies.plan import plan_of
+from policies.questions import not_forced
 from policies.scene import Scene
 
 MOST_FACTS = 12
@@ -80,17 +81,6 @@ def _people(scene: Scene) -> tuple[str, ...]:
     return tuple(f"{each.verb} by {each.actor}: {each.reason}" for each in orders)
 
 
-def question_of(scene: Scene, move: Move) -> tuple[str, tuple[str, ...], str]:
-    """What people are asked, what they may answer, and what no answer means."""
-    node = scene.incident.node.name
-    if move.when is Guard.HOLD_TAKEN:
-        text = f"somebody took our hold off {node}: hold it again, or end the incident?"
-        return text, ("resume", "cancel"), "cancel"
-    pause = scene.incident.orders[-1]
-    text = f"{pause.actor} paused {node}: {pause.reason}. Go on?"
-    return text, ("resume", "cancel", "release"), "hand-off"
-
-
 def needs_of(scene: Scene, move: Move) -> tuple[str, ...]:
     """Exactly what a person must do or find out; for a standing hand-off what it said at first."""
     handed = scene.incident.handed_off
@@ -132,7 +122,8 @@ def _after_the_last(scene: Scene) -> str:
         waited = format_duration(scene.now - scene.cursor.since)
         return f"make room in the disruption budget: no lease for {waited} ({detail})"
     if step is Step.DRAIN:
-        return f"empty {_node(scene)}, or end its jobs: {detail}"
+        said = not_forced(scene)
+        return f"empty {_node(scene)}, or end its jobs: {detail}" + (f"; {said}" if said else "")
     return f"see why {step} on {_node(scene)} fails after {scene.tries} tries: {detail}"
 
 

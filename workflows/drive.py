@@ -13,6 +13,7 @@ from fleet.decision import Act, Ask, Close, Decision, HandOff, Wait
 from fleet.incident import Incident
 from fleet.message import Message
 from fleet.outcome import Outcome
+from fleet.question import Question
 from workflows.interrupts import interrupts
 
 
@@ -65,15 +66,28 @@ async def drive(
             case Act():
                 incident = await _perform(incident, decision, ports)
             case Wait(until=until) | Ask(until=until):
+                incident = noted(incident, decision)
                 await ports.inbox.wait(decision, until)
-            case HandOff(needs=needs):
-                incident = incident.with_hand_off(needs, now)
+            case HandOff():
+                incident = noted(incident, decision)
                 await ports.inbox.wait(decision, None)
             case Close():
                 return incident, decision
             case _:
                 assert_never(decision)
     return incident, None
+
+
+def noted(incident: Incident, decision: Decision) -> Incident:
+    """What a decision itself adds to the facts: that a person was asked, and since when."""
+    at = decision.basis.at
+    match decision:
+        case HandOff(needs=needs):
+            return incident.with_hand_off(needs, at)
+        case Ask(until=until, id=name, evidence=evidence) if name:
+            return incident.with_question(Question(name, at, until, evidence))
+        case _:
+            return incident
 
 
 def _hear(incident: Incident, inbox: Inbox) -> Incident:

@@ -21,6 +21,7 @@ class Interruption(StrEnum):
     CANCEL = "cancel"
     RELEASE = "release"
     PAUSE = "pause"
+    SKIP = "skip"
     HOLD_REMOVED = "hold removed"
     NODE_GONE = "node gone"
     RECOVERED = "recovered"
@@ -63,7 +64,7 @@ _OF_VERB: Mapping[Verb, Interruption | None] = {
     Verb.RELEASE: Interruption.RELEASE,
     Verb.PAUSE: Interruption.PAUSE,
     Verb.RESUME: None,
-    Verb.SKIP: None,
+    Verb.SKIP: Interruption.SKIP,
     Verb.APPROVE: None,
     Verb.DENY: None,
 }

@@ -37,7 +37,9 @@ with workflow.unsafe.imports_passed_through():
     from policies.decide import decide
     from policies.engine_fault import without_decision
     from policies.lease_terms import LeaseTerms
+    from policies.scene import Scene
     from policies.schema import Policy
+    from policies.skipping import skippable
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,10 @@ class NodeRemediation(People):
         """The decision that is being carried out; after a new run's start the question before."""
         return self._decision
 
+    def skippable(self) -> Step | str:
+        """What a skip would leave out now, or why there is nothing to skip."""
+        return skippable(Scene(self._policy, self.heard(), workflow.now()), self._decision)
+
     def show_again(self) -> None:
         """Bring the card up to date with what was ignored."""
         if self._decision:
@@ -158,7 +164,7 @@ class NodeRemediation(People):
 
     async def wait(self, decision: Wait | Ask | HandOff, until: datetime | None) -> None:
         """Sleep durably until something arrives or the time is there."""
-        self._incident = self._now_held(decision)
+        self._incident = drive.noted(self._incident, decision)
         self._teller.tell(decision, self._incident)
         if until is None:
             await workflow.wait_condition(lambda: bool(self.unheard))
@@ -170,11 +176,6 @@ class NodeRemediation(People):
             )
         except TimeoutError:
             return
-
-    def _now_held(self, decision: Decision) -> Incident:
-        if isinstance(decision, HandOff):
-            return self._incident.with_hand_off(decision.needs, decision.basis.at)
-        return self._incident
 
     async def _decide(self, incident: Incident, now: datetime) -> Decision:
         """Ask the pure function, on record; an engine that cannot decide asks for a person."""

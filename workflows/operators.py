@@ -62,8 +62,6 @@ def _no_sense(verb: Verb, incident: Incident) -> str | None:
         return "our hold was taken off by hand: resume (it is held again) or cancel (it ends)"
     if verb is Verb.CANCEL and any(each.verb is Verb.CANCEL for each in incident.orders):
         return "it is cancelled already"
-    if verb is Verb.SKIP:
-        return "there is nothing to skip"
     return None
 
 

@@ -6,6 +6,7 @@ stop a run. What an order may do is `workflows/operators.py`.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar, cast
@@ -18,10 +19,11 @@ from workflows.operators import Ignored
 
 with workflow.unsafe.imports_passed_through():
     from fleet import names
-    from fleet.decision import Decision
+    from fleet.decision import Ask, Decision
     from fleet.incident import Incident
     from fleet.message import Message
-    from fleet.order import EXAMPLE, EXAMPLE_ANSWER, Order, Said, Verb, read_said
+    from fleet.order import ANSWERS, EXAMPLE, EXAMPLE_ANSWER, Order, Said, Verb, read_said
+    from fleet.step import Step
 
 MOST_IGNORED = 8
 """Signals that changed nothing, as shown on the card; the history has them all."""
@@ -44,6 +46,10 @@ class Hearing:
         """The decision that is being carried out; None before the first."""
         raise NotImplementedError
 
+    def skippable(self) -> Step | str:
+        """What a skip would leave out now, or why there is nothing to skip."""
+        raise NotImplementedError
+
     def show_again(self) -> None:
         """Bring the card up to date."""
         raise NotImplementedError
@@ -51,8 +57,18 @@ class Hearing:
     def take_order(self, verb: Verb, given: Sequence[object]) -> str:
         """Put an order that the validator let through on record; the loop hears it next."""
         said = read_said(given)
-        self.unheard.append(Order(verb, said.actor, said.reason, workflow.now(), said.ask))
-        return f"{verb}: taken"
+        order = Order(verb, said.actor, said.reason, workflow.now(), said.ask)
+        if verb in ANSWERS:
+            order = replace(order, evidence=self._evidence(said.ask))
+        if verb is Verb.SKIP:
+            left_out = self.skippable()
+            order = replace(order, skips=left_out if isinstance(left_out, Step) else None)
+        self.unheard.append(order)
+        return f"{verb}: taken" + (f", {order.skips} is left out" if order.skips else "")
+
+    def _evidence(self, ask: str) -> str:
+        at = self.at()
+        return at.evidence if isinstance(at, Ask) and at.id == ask else ""
 
     def refuse_order(self, verb: Verb, given: Sequence[object]) -> None:
         """Raise what the sender is told, if there is anything against the order."""
@@ -83,7 +99,11 @@ class Hearing:
         self.show_again()
 
     def _why_not(self, verb: Verb, said: Said) -> str | None:
-        return operators.refusal(verb, said, self.heard(), self.at())
+        why = operators.refusal(verb, said, self.heard(), self.at())
+        if why or verb is not Verb.SKIP:
+            return why
+        left_out = self.skippable()
+        return None if isinstance(left_out, Step) else left_out
 
 
 def _update(verb: Verb, meaning: str) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ Lines of a script, one a happening; times are seconds with a unit (`90s`, `10m`,
     at 60s missed                               it went while nobody watched
     at 60s hold removed | mark removed          by a person
     at 60s opted out                            by label
-    at 60s pause|resume|cancel|release NAME WORDS
+    at 60s pause|resume|skip|cancel|release|approve|deny NAME WORDS    as the workflow takes them
     STEP heals|succeeds|transient|permanent|ambiguous|cancelled|superseded [REASON] [30s]
     past STEP PART 3d                           an attempt of an earlier incident, so long ago
 """
@@ -26,15 +26,19 @@ from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
+from fleet.decision import Ask
 from fleet.message import Granted, HoldRemoved, Message, NodeGone
-from fleet.order import Order, Verb
+from fleet.order import ANSWERS, Order, Said, Verb
 from fleet.outcome import Outcome, OutcomeKind, PastAttempt
 from fleet.part import parse_part
 from fleet.step import Step
 from policies.document import default_policy, load
 from policies.durations import parse_duration
+from policies.scene import Scene
 from policies.schema import Policy
+from policies.skipping import skippable
 from tests.incidents.virtual import START, Script, World, a_fault, play
+from workflows.operators import refusal
 
 FOLDER = Path(__file__).parents[1] / "scenarios"
 
@@ -95,6 +99,25 @@ def _seconds(text: str) -> int:
     return int(parse_duration(text) / timedelta(seconds=1))
 
 
+def _ordered(world: World, verb: Verb, said: Said) -> Message | None:
+    """As the workflow takes orders: what is refused changes nothing."""
+    at = world.decisions[-1] if world.decisions else None
+    assert world.incident, "orders come to an incident that is open"
+    if verb in ANSWERS and isinstance(at, Ask):
+        said = replace(said, ask=at.id)
+    left_out = skippable(Scene(world.policy, world.incident, world.now), at)
+    why = refusal(verb, said, world.incident, at)
+    if verb is Verb.SKIP and not isinstance(left_out, Step):
+        why = why or left_out
+    if why:
+        world.say(f"{verb} refused: {why}")
+        return None
+    order = Order(verb, said.actor, said.reason, world.now, said.ask)
+    if verb is Verb.SKIP and isinstance(left_out, Step):
+        return replace(order, skips=left_out)
+    return order
+
+
 def _happening(what: list[str]) -> Callable[[World], Message | None]:  # noqa: C901
     def happen(world: World) -> Message | None:  # noqa: C901
         match what:
@@ -128,7 +151,7 @@ def _happening(what: list[str]) -> Callable[[World], Message | None]:  # noqa: C
             case ["report"]:
                 pass
             case [verb, actor, *words]:
-                return Order(Verb(verb), actor, " ".join(words), world.now)
+                return _ordered(world, Verb(verb), Said(actor, " ".join(words)))
         return world.report()
 
     return happen

@@ -6,8 +6,9 @@ from datetime import timedelta
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleet.decision import Act, Close, HandOff
+from fleet.decision import Act, Ask, Close, HandOff
 from fleet.incident import End
+from fleet.order import Verb
 from fleet.outcome import Outcome, OutcomeKind, PastAttempt
 from fleet.part import Part
 from fleet.step import Step
@@ -32,7 +33,7 @@ HAPPENINGS = (
     *("clear", "report", "silent", "speaks", "unknown condition gpumend.io/GPU", "rebooted"),
     *("rebooted healing", "granted", "gone", "missed", "back u2", "back u3"),
     *("hold removed", "mark removed", "pause ada why", "resume ada why"),
-    *("cancel ada why", "release ada why"),
+    *("cancel ada why", "release ada why", "approve ada why", "deny ada why", "skip ada why"),
 )
 OUTCOMES = (
     *("heals", "succeeds", "transient", "permanent", "ambiguous", "cancelled", "superseded"),
@@ -48,7 +49,8 @@ scripts = st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from(OUTCOMES)),
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    lines = ["policy short", *(f"fault {each}" for each in draw(faults))]
+    policy = draw(st.sampled_from(["short", "asking"]))
+    lines = [f"policy {policy}", *(f"fault {each}" for each in draw(faults))]
     lines += [f"at {at}s {what}" for at, what in draw(happenings)]
     lines += [f"{step} {how}" for step, how in draw(scripts)]
     return build("\n".join(lines))
@@ -61,6 +63,8 @@ def test_any_course_keeps_what_the_ladder_promises(world):
     _ends_or_waits_for_a_person(world)
     _harm_needs_hold_lease_memory_and_proof(world)
     _the_lease_is_back(world)
+    _what_needs_a_yes_had_one(world)
+    _nobody_keeps_a_lease_while_a_person_thinks(world)
     _recovered_means_that_nothing_was_repaired(world)
 
 
@@ -99,6 +103,29 @@ def _the_lease_is_back(world: World) -> None:
     acts = [each.request.step for each in world.performed][::-1]
     if Step.LEASE in acts:
         assert acts.index(Step.GIVE_BACK) < acts.index(Step.LEASE)
+
+
+def _what_needs_a_yes_had_one(world: World) -> None:
+    """One yes for each, given after the question was put and before the step."""
+    asked = {each.step for each in world.policy.approvals}
+    incident = world.incident
+    for act in world.performed:
+        step, at = act.request.step, act.basis.at
+        if incident and step in asked:
+            ids = {each.id for each in incident.questions if each.at <= at}
+            said = [e for e in incident.orders if e.verb is Verb.APPROVE and e.ask in ids]
+            assert [e for e in said if e.ask.startswith(f"{step}-") and e.at <= at]
+
+
+def _nobody_keeps_a_lease_while_a_person_thinks(world: World) -> None:
+    """Unless what was begun may still be happening, or giving back was tried in vain."""
+    seen = list(world.decisions)
+    for number, decision in enumerate(seen):
+        if isinstance(decision, Ask) and decision.id:
+            acts = [each.request.step for each in seen[:number] if isinstance(each, Act)]
+            back = [n for n, each in enumerate(acts) if each is Step.GIVE_BACK]
+            lent = [n for n, each in enumerate(acts) if each is Step.LEASE]
+            assert not lent or (back and back[-1] > lent[-1])
 
 
 def _recovered_means_that_nothing_was_repaired(world: World) -> None:

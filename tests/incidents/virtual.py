@@ -23,7 +23,7 @@ from fleet.report import Report
 from fleet.step import Step
 from policies.decide import decide
 from policies.schema import Policy
-from workflows.drive import Ports, drive
+from workflows.drive import Ports, drive, noted
 
 START = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 IDLE_LIMIT = timedelta(days=60)
@@ -104,6 +104,8 @@ class World:
         return taken
 
     async def wait(self, decision: Wait | Ask | HandOff, until: datetime | None) -> None:
+        assert self.incident, "only an incident that was decided about waits"
+        self.incident = noted(self.incident, decision)
         limit = until or self.now + IDLE_LIMIT
         while not self.arrived and self.now < limit:
             self._advance(limit)

@@ -82,6 +82,7 @@ def test_what_the_shipped_policy_says_of_the_fleet_is_frozen() -> None:
 
 def test_what_is_left_out_takes_the_smallest_power() -> None:
     assert Policy().model_dump(mode="json", exclude={"scopes"}) == {
+        "dry_run": False,
         "budgets": [{"scope": "cluster", "max": 1}],
         "hand_offs_count_in": ["cluster"],
         "breaker": {
@@ -107,6 +108,7 @@ def test_what_is_left_out_takes_the_smallest_power() -> None:
             "recurrences": 3,
             "unknown_wait": "30m",
             "look_again": "5m",
+            "answer": "4h",
             "pause": "7d",
             "cool_down": "1h",
         },
@@ -127,6 +129,7 @@ def test_what_a_fault_leaves_out_is_frozen() -> None:
         },
         "attempts": {"end-job": 3, "reset-gpu": 2, "reboot": 2, "replace": 1, "window": "30d"},
         "probation": "1h",
+        "dry_run": False,
         "notify": False,
     }
 
