@@ -115,6 +115,7 @@ async def _main(settings: Settings, policy: Policy, limits: Limits, connect: Con
                 rules,
                 cluster=settings.cluster,
                 identity=identity,
+                budgets=TemporalBudget(lambda: temporal.client, settings.cluster),
                 settings=limits,
             )
             parts.append(_watch(watcher, kubernetes))
@@ -185,7 +186,7 @@ def _workers(
     """For incidents, for the budget and for what people are told: each has a queue of its own."""
     events = EventWriter(kubernetes)
     witness = Witness(events)
-    budget = TemporalBudget(client, settings.cluster)
+    budget = TemporalBudget(lambda: client, settings.cluster)
     leases = LeaseActivities(ScopeClaims(kubernetes, utc_now), Coalescer(budget.exchange))
     lender = BudgetActivities(incidents, kubernetes)
     return (

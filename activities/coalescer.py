@@ -7,13 +7,31 @@ process at one, and a storm of ten thousand asks at some dozens of updates.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from itertools import chain
+from dataclasses import dataclass, field
 
-from policies.budget import Ask
 from policies.exchange import Answer, Batch
+from policies.ledger import Ask
 
-MOST_IN_A_BATCH = 250
-"""Asks and give-backs in one update: some 100 KB."""
+MOST_IN_A_BATCH = 500
+"""Asks and give-backs in one update: some 200 KB."""
+WITHDRAWN = "withdrawn before it was sent"
+
+Future = asyncio.Future[str]
+
+
+@dataclass(slots=True)
+class _Pending:
+    """What is to be sent for one incident, and who waits for it."""
+
+    ask: Ask | None
+    futures: list[Future] = field(default_factory=list)
+
+    @property
+    def awaited(self) -> bool:
+        return not all(each.done() for each in self.futures)
+
+
+_Queue = dict[str, _Pending]
 
 
 class Coalescer:
@@ -21,59 +39,78 @@ class Coalescer:
 
     def __init__(self, send: Callable[[Batch], Awaitable[Answer]]) -> None:
         self._send = send
-        self._asks: dict[str, tuple[Ask, list[asyncio.Future[str]]]] = {}
-        self._gives: dict[str, list[asyncio.Future[str]]] = {}
+        self._asks: _Queue = {}
+        self._gives: _Queue = {}
+        self._hand_offs: _Queue = {}
         self._sender: asyncio.Task[None] | None = None
 
     async def ask(self, ask: Ask) -> str:
         """Return "" when the lease is granted, else what stops it. Raises what `send` raises."""
-        future = asyncio.get_running_loop().create_future()
-        _, waiting = self._asks.get(ask.incident, (ask, []))
-        self._asks[ask.incident] = (ask, [*waiting, future])
-        return await self._sent(future)
+        return await self._sent(self._asks, ask.incident, ask)
 
     async def give(self, incident: str) -> None:
         """Return when the budget has taken the lease, or the ask, back."""
-        future = asyncio.get_running_loop().create_future()
-        self._gives.setdefault(incident, []).append(future)
-        await self._sent(future)
+        self._withdraw(incident)
+        await self._sent(self._gives, incident, None)
 
-    async def _sent(self, future: "asyncio.Future[str]") -> str:
+    async def hand_off(self, ask: Ask) -> None:
+        """Return when the budget has taken the lease back and knows that people have the node."""
+        self._withdraw(ask.incident)
+        await self._sent(self._hand_offs, ask.incident, ask)
+
+    def _withdraw(self, incident: str) -> None:
+        """An ask that was not sent yet must not be sent after what takes it back."""
+        pending = self._asks.pop(incident, None)
+        if pending:
+            _resolve(pending, WITHDRAWN)
+
+    async def _sent(self, queue: _Queue, incident: str, ask: Ask | None) -> str:
+        future: Future = asyncio.get_running_loop().create_future()
+        pending = queue.setdefault(incident, _Pending(ask))
+        pending.ask = ask
+        pending.futures.append(future)
         if self._sender is None or self._sender.done():
             self._sender = asyncio.create_task(self._run())
         return await future
 
     async def _run(self) -> None:
-        while self._asks or self._gives:
-            gives = {each: self._gives.pop(each) for each in list(self._gives)[:MOST_IN_A_BATCH]}
-            room = MOST_IN_A_BATCH - len(gives)
-            asks = {each: self._asks.pop(each) for each in list(self._asks)[:room]}
-            batch = Batch(tuple(ask for ask, _ in asks.values()), tuple(gives))
-            waiting = {each: futures for each, (_, futures) in asks.items()}
-            await self._exchange(batch, waiting, gives)
+        while self._asks or self._gives or self._hand_offs:
+            gives = _taken(self._gives, MOST_IN_A_BATCH)
+            hand_offs = _taken(self._hand_offs, MOST_IN_A_BATCH - len(gives))
+            asks = _taken(self._asks, MOST_IN_A_BATCH - len(gives) - len(hand_offs))
+            asks = {name: each for name, each in asks.items() if each.awaited}
+            if gives or hand_offs or asks:
+                await self._exchange(asks, gives, hand_offs)
 
-    async def _exchange(
-        self,
-        batch: Batch,
-        asks: dict[str, list["asyncio.Future[str]"]],
-        gives: dict[str, list["asyncio.Future[str]"]],
-    ) -> None:
+    async def _exchange(self, asks: _Queue, gives: _Queue, hand_offs: _Queue) -> None:
+        batch = Batch(_asks_of(asks), tuple(gives), _asks_of(hand_offs))
         sending = asyncio.ensure_future(self._send(batch))
         await asyncio.wait([sending])
         problem = sending.exception()
-        if problem:
-            for future in chain(*asks.values(), *gives.values()):
-                if not future.done():
-                    future.set_exception(problem)
-            return
-        answer = sending.result()
-        for incident, futures in asks.items():
-            _resolve(futures, answer.why.get(incident, ""))
-        for futures in gives.values():
-            _resolve(futures, "")
+        for queue in (asks, gives, hand_offs):
+            for incident, pending in queue.items():
+                if problem:
+                    _fail(pending, problem)
+                else:
+                    why = sending.result().why if queue is asks else {}
+                    _resolve(pending, why.get(incident, ""))
 
 
-def _resolve(futures: list["asyncio.Future[str]"], value: str) -> None:
-    for future in futures:
+def _taken(queue: _Queue, most: int) -> _Queue:
+    return {each: queue.pop(each) for each in list(queue)[:most]}
+
+
+def _asks_of(queue: _Queue) -> tuple[Ask, ...]:
+    return tuple(each.ask for each in queue.values() if each.ask)
+
+
+def _resolve(pending: _Pending, value: str) -> None:
+    for future in pending.futures:
         if not future.done():
             future.set_result(value)
+
+
+def _fail(pending: _Pending, problem: BaseException) -> None:
+    for future in pending.futures:
+        if not future.done():
+            future.set_exception(problem)

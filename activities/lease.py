@@ -21,7 +21,8 @@ from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Grants, Kubernetes
 from fleet.reason import QUEUED
 from fleet.request import StepRequest
-from policies.budget import Ask
+from fleet.step import Step
+from policies.budget_look import Found
 from policies.lease_terms import LeaseTerms
 
 _log = logging.getLogger(__name__)
@@ -39,8 +40,7 @@ class LeaseActivities:
         """SUCCEEDED: the lease is ours. TRANSIENT `queued`: on record, and granted later."""
         node = request.node
         try:
-            claims = await self._claims.of(node, terms)
-            ask = Ask(_incident(request), node.name, claims, terms.since)
+            ask = await self._claims.ask(_incident(request), node, terms)
             stops = await self._coalescer.ask(ask)
         except NotFound:
             return Outcome(OutcomeKind.SUPERSEDED, "node-gone", f"{node.name} is not there")
@@ -50,7 +50,7 @@ class LeaseActivities:
             return Outcome(OutcomeKind.PERMANENT, problem.reason, str(problem))
         if stops:
             return Outcome(OutcomeKind.TRANSIENT, QUEUED, stops)
-        lent = ", ".join(f"{each.scope} of {each.maximum}" for each in claims)
+        lent = ", ".join(f"{each.scope} of {each.maximum}" for each in ask.claims)
         return Outcome(OutcomeKind.SUCCEEDED, detail=lent)
 
     @activity.defn(name="give-back")
@@ -78,21 +78,24 @@ class BudgetActivities:
         return [each for each in incidents if not await self._incidents.grant(each)]
 
     @activity.defn(name="look-at-leases")
-    async def look_at_leases(self, leases: Mapping[str, str]) -> list[str]:
-        """Given incident -> node, return the incidents whose lease nobody needs any more.
+    async def look_at_leases(self, leases: Mapping[str, str]) -> dict[str, str]:
+        """Given incident -> node, say of each whether it is open, over, or with people.
 
         A closed run whose node still carries an owned mark is taken up again by the next run, which
-        goes on with the lease. What cannot be told of one keeps that lease and no other.
+        goes on with the lease. Who cannot be told is left out, and keeps what it has.
         """
-        return [each for each, node in leases.items() if await self._is_over(each, node)]
+        found = {each: await self._find(each, node) for each, node in leases.items()}
+        return {incident: what.value for incident, what in found.items() if what}
 
-    async def _is_over(self, incident: str, node: str) -> bool:
+    async def _find(self, incident: str, node: str) -> Found | None:
         try:
-            open_still = await self._incidents.is_open(incident)
-            return not open_still and not await self._owned(incident, node)
+            stage = await self._incidents.stage(incident)
+            if stage is not None:
+                return Found.WITH_PEOPLE if stage == Step.HAND_OFF.value else Found.OPEN
+            return Found.OPEN if await self._owned(incident, node) else Found.OVER
         except (*WORKS_LATER, Refused, ValueError) as problem:
             _log.warning("what=lease-kept incident=%s why=%r", incident, str(problem))
-            return False
+            return None
 
     async def _owned(self, incident: str, name: str) -> bool:
         """Whether the mark says that this incident, not another machine's, has the node."""

@@ -141,8 +141,8 @@ class Grants(Protocol):
         """Say that a lease may be fetched; False if the incident is closed."""
         ...
 
-    async def is_open(self, workflow_id: str) -> bool:
-        """Decide, by id, whether an incident is open."""
+    async def stage(self, workflow_id: str) -> str | None:
+        """Tell, by id, the stage that an open incident shows; None if it is closed."""
         ...
 
 

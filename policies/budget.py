@@ -1,102 +1,76 @@
 """The arithmetic of the disruption budget: who holds a lease, who waits, who may go next.
 
-Every scope must agree. Asking twice is asking once: leases and asks are keyed by incident. What
-is granted is never above a scope's maximum as the ask that gets it states it.
+Every scope must agree. Asking twice is asking once: leases and asks are keyed by incident. Nothing
+is granted beyond a scope's maximum as the ask that gets it states it, whatever else is down there;
+nodes may fail unasked, so a scope may be used beyond its maximum without a grant of ours.
 """
 
-from collections import Counter
+from bisect import insort
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 
+from fleet.census import Census
+from policies.budget_use import Use, stopped
+from policies.ledger import Ask, Freeze, Lease, Ledger, WithPeople
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One scope that a lease would use (`rack/r7`), and how many leases it allows at once."""
-
-    scope: str
-    maximum: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Who asks (the id of an incident's workflow), for which node, since when it is open."""
-
-    incident: str
-    node: str
-    claims: tuple[Claim, ...]
-    since: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """An ask that was granted. `looked` is when somebody last saw that it is still needed."""
-
-    ask: Ask
-    granted: datetime
-    looked: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Freeze:
-    """While it stands nothing is granted."""
-
-    actor: str
-    reason: str
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Ledger:
-    """All that the budget knows. `waiting` is in the order in which asks are served: by age."""
-
-    leases: tuple[Lease, ...] = ()
-    waiting: tuple[Ask, ...] = ()
-    freeze: Freeze | None = None
-
-    @property
-    def used(self) -> Counter[str]:
-        """Leases by scope."""
-        return Counter(each.scope for lease in self.leases for each in lease.ask.claims)
-
-    @property
-    def holders(self) -> frozenset[str]:
-        """Incidents that hold a lease."""
-        return frozenset(lease.ask.incident for lease in self.leases)
+OVERDUE = timedelta(hours=1)
+"""An ask that is due since then is kept room for where its scopes free themselves one by one."""
 
 
 def ask(ledger: Ledger, asks: Iterable[Ask], now: datetime) -> Ledger:
-    """Put asks on record and grant what may be granted. A holder's ask changes nothing."""
-    holders = ledger.holders
-    new = {each.incident: each for each in asks if each.incident not in holders}
-    kept = [each for each in ledger.waiting if each.incident not in new]
-    waiting = sorted((*kept, *new.values()), key=lambda each: (each.since, each.incident))
-    return grant(replace(ledger, waiting=tuple(waiting)), now)
+    """Put asks on record and grant what may be granted. A holder that asks again is alive."""
+    every, holders = {each.incident: each for each in asks}, ledger.holders
+    ledger = _alive(ledger, holders & every.keys(), now)
+    new = {name: each for name, each in every.items() if name not in holders}
+    if not new:
+        return ledger
+    known = {each.incident: each for each in ledger.waiting if each.incident in new}
+    waiting = [each for each in ledger.waiting if each.incident not in new]
+    for each in new.values():
+        before = known.get(each.incident)
+        asked = before.asked if before and before.asked else now
+        insort(waiting, replace(each, asked=asked, heard=now), key=_order)
+    kept = tuple(each for each in ledger.with_people if each.ask.incident not in new)
+    changed = replace(ledger, waiting=tuple(waiting), with_people=kept)
+    freer = len(kept) < len(ledger.with_people) or _are_down(ledger, new.values())
+    return _serve(changed, now, None if freer else frozenset(new))
 
 
 def give(ledger: Ledger, incidents: Collection[str], now: datetime) -> Ledger:
-    """Take leases back and withdraw asks; then grant what that makes room for."""
-    leases = tuple(each for each in ledger.leases if each.ask.incident not in incidents)
-    waiting = tuple(each for each in ledger.waiting if each.incident not in incidents)
-    return grant(replace(ledger, leases=leases, waiting=waiting), now)
+    """Take leases back, withdraw asks, forget hand-offs; then grant what that makes room for."""
+    if not incidents:
+        return ledger
+    return grant(_without(ledger, incidents), now)
+
+
+def hand_off(ledger: Ledger, asks: Iterable[Ask], now: datetime) -> Ledger:
+    """Take leases and asks of these back; people have their nodes now.
+
+    In scopes that count hand-offs a place that a lease used is at no moment free between.
+    """
+    new = {each.incident: each for each in asks}
+    if not new:
+        return ledger
+    since = {each.ask.incident: each.since for each in ledger.with_people}
+    rest = _without(ledger, new.keys())
+    added = (WithPeople(each, since.get(each.incident, now), now) for each in new.values())
+    return grant(replace(rest, with_people=(*rest.with_people, *added)), now)
 
 
 def grant(ledger: Ledger, now: datetime) -> Ledger:
-    """Serve who waits, the oldest first; one that a full scope keeps waiting holds up nobody else.
+    """Serve who waits, in order; one that a full scope keeps waiting holds up nobody else.
 
     Each is bound by the maxima that it states itself: policies and fleets change while others wait.
     """
-    if ledger.freeze:
+    return _serve(ledger, now, None)
+
+
+def count(ledger: Ledger, census: Census, now: datetime) -> Ledger:
+    """Take in how the fleet stands. One that is older than the last changes nothing."""
+    if ledger.census and census.at <= ledger.census.at:
         return ledger
-    used = ledger.used
-    leases, waiting = list(ledger.leases), []
-    for each in ledger.waiting:
-        if all(used[claim.scope] < claim.maximum for claim in each.claims):
-            used.update(claim.scope for claim in each.claims)
-            leases.append(Lease(each, now, now))
-        else:
-            waiting.append(each)
-    return replace(ledger, leases=tuple(leases), waiting=tuple(waiting))
+    return grant(replace(ledger, census=census, counted=now), now)
 
 
 def freeze(ledger: Ledger, actor: str, reason: str, now: datetime) -> Ledger:
@@ -109,39 +83,71 @@ def thaw(ledger: Ledger, now: datetime) -> Ledger:
     return grant(replace(ledger, freeze=None), now)
 
 
-def seen(ledger: Ledger, incidents: Collection[str], now: datetime) -> Ledger:
-    """Note that these leases were looked at and are still needed."""
+def told(ledger: Ledger, incidents: Collection[str]) -> Ledger:
+    """Note that these know of their leases."""
     leases = tuple(
-        replace(each, looked=now) if each.ask.incident in incidents else each
+        replace(each, told=True) if each.ask.incident in incidents else each
         for each in ledger.leases
     )
     return replace(ledger, leases=leases)
 
 
-def oldest_first(ledger: Ledger) -> Sequence[Lease]:
-    """Leases in the order in which they are due to be looked at."""
-    return sorted(ledger.leases, key=lambda each: (each.looked, each.ask.incident))
+def _alive(ledger: Ledger, holders: Collection[str], now: datetime) -> Ledger:
+    if not holders:
+        return ledger
+    leases = tuple(
+        replace(each, looked=now, told=True) if each.ask.incident in holders else each
+        for each in ledger.leases
+    )
+    return replace(ledger, leases=leases)
 
 
-def why(ledger: Ledger, waits: Ask) -> str:
-    """What stops an ask, for people."""
-    if ledger.freeze:
-        return f"frozen by {ledger.freeze.actor}: {ledger.freeze.reason}"
-    used = ledger.used
-    full = [each for each in waits.claims if used[each.scope] >= each.maximum]
-    return (
-        "; ".join(f"{each.scope} lends {each.maximum} at once" for each in full) or "in the queue"
+def _serve(ledger: Ledger, now: datetime, among: frozenset[str] | None) -> Ledger:
+    """Grant what fits. With `among`, only these may: nothing became freer for anybody else."""
+    if not ledger.waiting or stopped(ledger, now):
+        return ledger
+    use = Use(ledger)
+    granted: list[Ask] = []
+    overdue = True
+    for each in ledger.waiting:
+        overdue = overdue and each.due + OVERDUE <= now  # the queue is in this order
+        if not overdue and among is not None and each.incident not in among:
+            continue
+        if use.fits(each):
+            use.take(each)
+            granted.append(each)
+        elif overdue:
+            use.reserve(each)
+    return _with_leases(ledger, granted, now)
+
+
+def _with_leases(ledger: Ledger, granted: Sequence[Ask], now: datetime) -> Ledger:
+    if not granted:
+        return ledger
+    names = frozenset(each.incident for each in granted)
+    waiting = tuple(each for each in ledger.waiting if each.incident not in names)
+    leases = (*ledger.leases, *(Lease(each, now, now) for each in granted))
+    return replace(ledger, leases=leases, waiting=waiting)
+
+
+def _without(ledger: Ledger, incidents: Collection[str]) -> Ledger:
+    return replace(
+        ledger,
+        leases=tuple(each for each in ledger.leases if each.ask.incident not in incidents),
+        waiting=tuple(each for each in ledger.waiting if each.incident not in incidents),
+        with_people=tuple(
+            each for each in ledger.with_people if each.ask.incident not in incidents
+        ),
     )
 
 
-def in_words(ledger: Ledger) -> str:
-    """The ledger as a card for people, bounded."""
-    lines = [f"### {len(ledger.leases)} leases, {len(ledger.waiting)} waiting"]
-    if ledger.freeze:
-        lines.append(f"**frozen** by {ledger.freeze.actor}: {ledger.freeze.reason}")
-    lines += [f"- {each.ask.node}: lent" for each in ledger.leases[:_SHOWN]]
-    lines += [f"- {each.node}: {why(ledger, each)}" for each in ledger.waiting[:_SHOWN]]
-    return "\n".join(lines)
+def _are_down(ledger: Ledger, asks: Iterable[Ask]) -> bool:
+    """Whether who asks was counted as down until now, which made others wait."""
+    if ledger.census is None:
+        return False
+    mine = {each.node for each in asks}
+    return any(not mine.isdisjoint(each.down) for each in ledger.census.scopes.values())
 
 
-_SHOWN = 50
+def _order(ask: Ask) -> tuple[datetime, datetime, str]:
+    return ask.due, ask.since, ask.incident

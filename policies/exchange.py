@@ -2,15 +2,19 @@
 
 from dataclasses import dataclass
 
-from policies.budget import Ask
+from policies.ledger import Ask
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Many at once, since a workflow takes ten updates at a time and no more."""
+    """Many at once, since a workflow takes ten updates at a time and no more.
+
+    `gives` are incidents that need nothing any more, `hand_offs` those whose nodes people have now.
+    """
 
     asks: tuple[Ask, ...] = ()
     gives: tuple[str, ...] = ()
+    hand_offs: tuple[Ask, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

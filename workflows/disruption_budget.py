@@ -1,14 +1,18 @@
 """The disruption budget as a workflow: a ledger, one batch of asks an update, grants in batches.
 
-Id `budget/<cluster>`, started by the first ask. It never ends; it goes on as a new run before its
-limits, with its ledger. Handlers never wait, so each sees the whole ledger and needs no lock.
-Asks that wait are granted by an activity that signals their incidents; a lost signal costs time
-only, since who waits asks again.
+Id `budget/<cluster>`, started by the first ask or the first census. It never ends; it goes on as a
+new run before its limits, with its ledger. Handlers never wait, so each sees the whole ledger and
+needs no lock. Asks that wait are granted by an activity that signals their incidents; a lost signal
+costs time only, since who waits asks again.
+
+Signals: `census`. Updates: `exchange`, `freeze`, `thaw`. Query: `ledger`. One timer, for the next
+look at who was not heard of for long.
 """
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any, TypeVar, cast
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
@@ -17,16 +21,27 @@ from workflows.timing import BUDGET_CALL, BUDGET_RETRY
 
 with workflow.unsafe.imports_passed_through():
     from fleet import names
-    from policies import budget
-    from policies.budget import Ask, Ledger
+    from fleet.census import Census
+    from fleet.order import EXAMPLE, read_said
+    from policies import budget, budget_look
+    from policies.budget_use import Use, stopped
     from policies.exchange import Answer, Batch
+    from policies.ledger import Ask, Ledger
+    from policies.ledger_archive import Archive, pack, unpack
+    from policies.ledger_card import ROWS, card
+    from policies.ledger_view import UNANSWERED_AFTER, LedgerView, unanswered, view
 
 LOOK_EVERY = timedelta(minutes=10)
 """A lease is looked at this long after it was granted or last seen to be needed."""
 GRANTS_AT_ONCE = 200
 LOOKS_AT_ONCE = 50
-MOST_WAITING = 4_000
-"""Asks on record, so that a ledger fits into one payload of two megabytes. Others ask again."""
+MOST_WAITING = 10_000
+"""Asks on record; a run's whole ledger is packed into one payload. Others ask again."""
+SHOWN_EVERY = timedelta(seconds=5)
+"""A card of thousands costs some of a storm's time, so it is not made anew with every batch."""
+MANY = 500
+
+T = TypeVar("T")
 
 
 @workflow.defn(name=names.BUDGET_WORKFLOW)
@@ -34,125 +49,174 @@ class DisruptionBudget:
     """How many nodes of a cluster may be disrupted at once, and which."""
 
     @workflow.init
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._told = ledger.holders
-        self._news = False
+    def __init__(self, archive: Archive) -> None:
+        self._ledger = unpack(archive)
+        self._watched = False
+        self._alarmed = 0
+        self._shown = datetime.min.replace(tzinfo=workflow.now().tzinfo)
 
     @workflow.run
-    async def run(self, ledger: Ledger) -> None:
-        """Tell who was granted, look at old leases, and go on as a new run in time."""
+    async def run(self, archive: Archive) -> None:
+        """Tell who was granted, look at who is silent, and go on as a new run in time."""
         while not workflow.info().is_continue_as_new_suggested():
-            self._show()
             await self._tell()
             await self._look()
+            self._alarm()
+            self._show()
             await self._sleep()
         assert workflow.all_handlers_finished(), "handlers here never wait"
-        workflow.continue_as_new(args=[self._ledger])
+        workflow.continue_as_new(args=[pack(self._ledger)])
+
+    @workflow.signal(name=names.SIGNAL_CENSUS, description="How the fleet stands, scope by scope")
+    def census(self, census: Census) -> None:
+        """Take in a census and grant what it makes room for."""
+        self._become(budget.count(self._ledger, census, workflow.now()))
 
     @workflow.update(name=names.UPDATE_EXCHANGE, description="Asks and give-backs, in one batch")
     def exchange(self, batch: Batch) -> Answer:
         """Put a batch on record; the answer says which asks hold a lease now."""
         now = workflow.now()
-        self._ledger = budget.give(self._ledger, frozenset(batch.gives), now)
-        self._ledger = budget.ask(self._ledger, self._with_room(batch.asks), now)
-        holders = self._ledger.holders
+        ledger = budget.give(self._ledger, frozenset(batch.gives), now)
+        ledger = budget.hand_off(ledger, batch.hand_offs, now)
+        ledger = budget.ask(ledger, self._with_room(ledger, batch.asks), now)
+        holders = ledger.holders
         granted = tuple(each.incident for each in batch.asks if each.incident in holders)
-        self._told = (self._told | frozenset(granted)) & holders
-        self._news = True
+        self._become(budget.told(ledger, frozenset(granted)))
         asked = [each for each in batch.asks if each.incident not in holders]
-        return Answer(granted, {each.incident: self._why(each) for each in asked})
+        return Answer(granted, self._why(asked, now))
 
-    def _why(self, ask: Ask) -> str:
-        waits = any(each.incident == ask.incident for each in self._ledger.waiting)
-        return budget.why(self._ledger, ask) if waits else "too many asks are waiting"
-
-    def _with_room(self, asks: Sequence[Ask]) -> Sequence[Ask]:
-        """Those that are on record already, and new ones while there is room."""
+    def _why(self, asks: Sequence[Ask], now: datetime) -> dict[str, str]:
+        halt, use = stopped(self._ledger, now), Use(self._ledger)
         known = frozenset(each.incident for each in self._ledger.waiting)
+        full = f"too many asks are waiting: {len(known)}"
+        return {
+            each.incident: (halt or use.why(each)) if each.incident in known else full
+            for each in asks
+        }
+
+    def _with_room(self, ledger: Ledger, asks: Sequence[Ask]) -> Sequence[Ask]:
+        """Those that are on record already, and new ones while there is room."""
+        known = ledger.holders | {each.incident for each in ledger.waiting}
         new = [each for each in asks if each.incident not in known]
-        room = max(0, MOST_WAITING - len(known))
+        room = max(0, MOST_WAITING - len(ledger.waiting))
         return [*(each for each in asks if each.incident in known), *new[:room]]
 
-    @workflow.update(name=names.UPDATE_FREEZE, description="Grant nothing more")
-    def freeze(self, actor: str, reason: str) -> str:
+    @workflow.update(name=names.UPDATE_FREEZE, description=f"Grant nothing more. Input: {EXAMPLE}")
+    def freeze(self, *given: Any) -> str:
         """Stop all grants; leases that are out stay out."""
-        self._ledger = budget.freeze(self._ledger, actor, reason, workflow.now())
-        self._news = True
+        said = read_said(given)
+        self._become(budget.freeze(self._ledger, said.actor, said.reason, workflow.now()))
         return "frozen"
 
-    @workflow.update(name=names.UPDATE_THAW, description="Grant again")
-    def thaw(self, actor: str, reason: str) -> str:
-        """Grant again, beginning with who waits longest."""
-        self._ledger = budget.thaw(self._ledger, workflow.now())
-        self._news = True
-        return "thawed"
+    @workflow.update(name=names.UPDATE_THAW, description=f"Grant again. Input: {EXAMPLE}")
+    def thaw(self, *given: Any) -> str:
+        """Grant again, beginning with who is next."""
+        said = read_said(given)
+        self._become(budget.thaw(self._ledger, workflow.now()))
+        return f"thawed by {said.actor}"
 
     @freeze.validator
-    def _may_freeze(self, actor: str, reason: str) -> None:
-        self._refuse_nameless(actor, reason)
+    def _may_freeze(self, *given: Any) -> None:
+        _refuse_nameless(given)
 
     @thaw.validator
-    def _may_thaw(self, actor: str, reason: str) -> None:
-        self._refuse_nameless(actor, reason)
+    def _may_thaw(self, *given: Any) -> None:
+        _refuse_nameless(given)
 
-    def _refuse_nameless(self, actor: str, reason: str) -> None:
-        if not actor.strip() or not reason.strip():
-            raise ApplicationError("say who you are (actor) and why (reason)", type="OrderRefused")
+    @workflow.query(name=names.QUERY_LEDGER, description="Scopes, leases, who waits, and a freeze")
+    def ledger(self, now: datetime | None = None) -> LedgerView:
+        """How the budget stands, bounded, at `now` or when something last happened."""
+        return view(self._ledger, now or workflow.now())
 
-    @workflow.query(name=names.QUERY_LEDGER, description="Leases, who waits, and a freeze")
-    def ledger(self) -> Ledger:
-        """The whole ledger."""
-        return self._ledger
+    def _become(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        if len(ledger.waiting) < MANY or workflow.now() >= self._shown + SHOWN_EVERY:
+            self._show()
 
     async def _tell(self) -> None:
         """Signal who was granted a lease without asking just now."""
-        untold = sorted(self._ledger.holders - self._told)[:GRANTS_AT_ONCE]
+        untold = sorted(each.ask.incident for each in self._ledger.leases if not each.told)
         if not untold:
             return
-        self._told |= frozenset(untold)
-        gone = await self._ask_activity("grant", untold, f"{len(untold)} leases granted")
+        now_told = untold[:GRANTS_AT_ONCE]
+        self._ledger = budget.told(self._ledger, frozenset(now_told))
+        summary = f"{len(now_told)} leases granted"
+        nobody: list[str] = []
+        gone = await self._ask_activity("grant", now_told, summary, list[str], nobody)
         self._ledger = budget.give(self._ledger, frozenset(gone), workflow.now())
 
     async def _look(self) -> None:
-        """Free the leases of incidents that are over; all others are looked at again later."""
-        due = workflow.now() - LOOK_EVERY
-        old = [each for each in budget.oldest_first(self._ledger) if each.looked <= due]
-        if not old:
+        """Look at who was not heard of for long, and free the leases of those who are over."""
+        began = workflow.now()
+        known = budget_look.to_look_at(self._ledger, began - LOOK_EVERY, LOOKS_AT_ONCE)
+        if not known:
             return
-        known = {each.ask.incident: each.ask.node for each in old[:LOOKS_AT_ONCE]}
-        over = await self._ask_activity("look-at-leases", known, f"look at {len(known)} leases")
-        self._ledger = budget.seen(self._ledger, frozenset(known), workflow.now())
-        self._ledger = budget.give(self._ledger, frozenset(over), workflow.now())
+        summary = f"look at {len(known)} incidents"
+        nothing: dict[str, str] = {}
+        found = await self._ask_activity("look-at-leases", known, summary, dict[str, str], nothing)
+        self._ledger = budget_look.looked(self._ledger, known, found, began, workflow.now())
 
-    async def _ask_activity(self, name: str, argument: object, summary: str) -> list[str]:
+    async def _ask_activity(
+        self, name: str, argument: object, summary: str, answers: Any, failed: T
+    ) -> T:
         try:
-            answer: list[str] = await workflow.execute_activity(
+            answer = await workflow.execute_activity(
                 name,
                 argument,
-                result_type=list[str],
+                result_type=answers,
                 start_to_close_timeout=BUDGET_CALL,
                 schedule_to_close_timeout=LOOK_EVERY,
                 retry_policy=BUDGET_RETRY,
                 summary=summary,
             )
         except ActivityError:
-            return []  # asked again: by who waits, or at the next look
-        return answer
+            return failed  # asked again: by who waits, or at the next look
+        return cast("T", answer)
 
     async def _sleep(self) -> None:
-        leases = budget.oldest_first(self._ledger)
+        """Until there is somebody to tell, to look at, or to raise an alarm about."""
+        seen = budget_look.next_look(self._ledger)
         left = None
-        if leases:
-            left = max(leases[0].looked + LOOK_EVERY - workflow.now(), timedelta(seconds=1))
+        if seen:
+            left = max(seen + LOOK_EVERY - workflow.now(), timedelta(seconds=1))
+        self._watched = seen is not None
         with suppress(TimeoutError):
-            await workflow.wait_condition(self._has_news, timeout=left)
-        self._news = False
+            await workflow.wait_condition(
+                self._has_work, timeout=left, timeout_summary="look at who was not heard of"
+            )
 
-    def _has_news(self) -> bool:
-        """An update, or leases that a look or a full batch of grants left untold."""
-        untold = bool(self._ledger.holders - self._told)
-        return self._news or untold or workflow.info().is_continue_as_new_suggested()
+    def _has_work(self) -> bool:
+        """Leases to tell of, a first one to set the timer for, or a run that grew long."""
+        ledger = self._ledger
+        on_record = ledger.leases or ledger.waiting or ledger.with_people
+        if on_record and not self._watched:
+            return True
+        untold = any(not each.told for each in ledger.leases)
+        return untold or workflow.info().is_continue_as_new_suggested()
+
+    def _alarm(self) -> None:
+        """Say in the log how many wait for too long; `unanswered` of the query says it, too."""
+        late = unanswered(self._ledger, workflow.now())
+        if late and len(late) != self._alarmed:
+            workflow.logger.warning(
+                "what=asks-unanswered count=%d longer_than=%s first=%s why=%r",
+                len(late),
+                UNANSWERED_AFTER,
+                late[0].incident,
+                stopped(self._ledger, workflow.now()) or Use(self._ledger).why(late[0]),
+            )
+        self._alarmed = len(late)
 
     def _show(self) -> None:
-        workflow.set_current_details(budget.in_words(self._ledger))
+        self._shown = workflow.now()
+        workflow.set_current_details(card(view(self._ledger, self._shown, ROWS)))
+
+
+def _refuse_nameless(given: Sequence[object]) -> None:
+    try:
+        said = read_said(given)
+    except ValueError as problem:
+        raise ApplicationError(str(problem), type="OrderRefused") from problem
+    if not said.actor or not said.reason:
+        why = f"say who you are (actor) and why (reason): {EXAMPLE}"
+        raise ApplicationError(why, type="OrderRefused")

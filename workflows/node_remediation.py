@@ -195,7 +195,8 @@ class NodeRemediation(People):
 
     async def _perform(self, act: Act, stop: Callable[[], bool]) -> Outcome:
         if act.request.step is Step.LEASE:
-            terms = LeaseTerms.of(self._policy, self._incident.opened)
+            faults = [each.name for each in act.request.faults]
+            terms = LeaseTerms.of(self._policy, self._incident.opened, faults)
             return await performing.perform(act, [terms], stop)
         return await performing.perform(act, [], stop)
 

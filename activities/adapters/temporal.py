@@ -13,7 +13,7 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.search_attributes import at_start
+from activities.search_attributes import STEP, at_start
 from fleet import names
 from fleet.errors import Refused, Transient
 from fleet.instant import format_instant
@@ -87,6 +87,17 @@ class TemporalIncidents:
         except Absent:
             return False
         return found.status is WorkflowExecutionStatus.RUNNING
+
+    async def stage(self, workflow_id: str) -> str | None:
+        """Describe by id; the stage is the search attribute `Step`, empty where there is none."""
+        try:
+            handle = self._client().get_workflow_handle(workflow_id)
+            found = await translated(handle.describe(rpc_timeout=RPC_TIMEOUT))
+        except Absent:
+            return None
+        if found.status is not WorkflowExecutionStatus.RUNNING:
+            return None
+        return found.typed_search_attributes.get(STEP, "")
 
     async def open_ids(self) -> frozenset[str]:
         """List, which lags behind."""

@@ -1,8 +1,10 @@
-"""The disruption budget's workflow as a process asks it: one batch, one update.
+"""The disruption budget's workflow as processes see it: a batch is an update, a census a signal.
 
-The first ask starts it. The update id is left to the client: batches are idempotent by incident.
+The first of either starts it. The update id is left to the client: batches are idempotent by
+incident. Who sends is told when there is no Temporal, and sends again.
 """
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from temporalio.client import (
@@ -11,21 +13,26 @@ from temporalio.client import (
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
-from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.common import SearchAttributePair, TypedSearchAttributes, WorkflowIDConflictPolicy
 
-from activities.adapters.temporal import translated
+from activities.adapters.temporal import RPC_TIMEOUT, translated
+from activities.search_attributes import CLUSTER
 from fleet import names
+from fleet.census import Census
 from fleet.errors import Ambiguous, Refused
-from policies.budget import Ledger
 from policies.exchange import Answer, Batch
+from policies.ledger_archive import Archive
 
 UPDATE_TIMEOUT = timedelta(seconds=20)
 
 
 class TemporalBudget:
-    """Sends batches to the budget of one cluster."""
+    """Sends batches to the budget of one cluster; and the `Budgets` port of the watcher.
 
-    def __init__(self, client: Client, cluster: str) -> None:
+    `client` raises `Transient` while there is none.
+    """
+
+    def __init__(self, client: Callable[[], Client], cluster: str) -> None:
         self._client = client
         self._cluster = cluster
 
@@ -36,13 +43,14 @@ class TemporalBudget:
         """
         start: WithStartWorkflowOperation[object, None] = WithStartWorkflowOperation(
             names.BUDGET_WORKFLOW,
-            args=[Ledger()],
+            args=[Archive()],
             id=names.budget_workflow_id(self._cluster),
             task_queue=names.BUDGET_TASK_QUEUE,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-            static_summary=f"disruption budget of {self._cluster}",
+            static_summary=self._summary,
+            search_attributes=self._attributes,
         )
-        update = self._client.execute_update_with_start_workflow(
+        update = self._client().execute_update_with_start_workflow(
             names.UPDATE_EXCHANGE,
             batch,
             start_workflow_operation=start,
@@ -56,3 +64,28 @@ class TemporalBudget:
         except WorkflowUpdateRPCTimeoutOrCancelledError as problem:
             raise Ambiguous(f"the budget did not answer in {UPDATE_TIMEOUT}") from problem
         return answer
+
+    async def census(self, census: Census) -> None:
+        """Signal with start: the census is there whether or not the budget has run before."""
+        await translated(
+            self._client().start_workflow(
+                names.BUDGET_WORKFLOW,
+                args=[Archive()],
+                id=names.budget_workflow_id(self._cluster),
+                task_queue=names.BUDGET_TASK_QUEUE,
+                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                start_signal=names.SIGNAL_CENSUS,
+                start_signal_args=[census],
+                static_summary=self._summary,
+                search_attributes=self._attributes,
+                rpc_timeout=RPC_TIMEOUT,
+            )
+        )
+
+    @property
+    def _summary(self) -> str:
+        return f"disruption budget of {self._cluster}"
+
+    @property
+    def _attributes(self) -> TypedSearchAttributes:
+        return TypedSearchAttributes([SearchAttributePair(CLUSTER, self._cluster)])

@@ -5,8 +5,8 @@ import pytest
 
 from activities.coalescer import MOST_IN_A_BATCH, Coalescer
 from fleet.errors import Transient
-from policies.budget import Ask, Claim
 from policies.exchange import Answer, Batch
+from policies.ledger import Ask, Claim
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)
 
@@ -39,7 +39,7 @@ async def test_what_comes_while_one_is_in_flight_rides_in_the_next():
         group.create_task(coalescer.ask(ask("first")))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        for number in range(500):
+        for number in range(2 * MOST_IN_A_BATCH):
             group.create_task(coalescer.ask(ask(f"n{number}")))
         group.create_task(coalescer.give("old"))
         await asyncio.sleep(0)

@@ -13,10 +13,11 @@ from fleet.outcome import OutcomeKind
 from fleet.reason import QUEUED
 from fleet.step import Step
 from policies import budget
-from policies.budget import Ledger
+from policies.budget_use import Use
 from policies.document import load
 from policies.exchange import Answer, Batch
 from policies.lease_terms import LeaseTerms
+from policies.ledger import Ledger
 from simulator.apiserver.injection import Fault
 from tests.cluster import mark, now, request_for
 
@@ -42,7 +43,8 @@ class Lender:
             raise Ambiguous("the answer was lost")
         holders = self.ledger.holders
         waits = [each for each in batch.asks if each.incident not in holders]
-        return Answer(tuple(holders), {e.incident: budget.why(self.ledger, e) for e in waits})
+        use = Use(self.ledger)
+        return Answer(tuple(holders), {e.incident: use.why(e) for e in waits})
 
 
 @pytest.fixture
@@ -107,7 +109,7 @@ async def test_an_api_server_in_trouble_is_asked_again_and_not_handed_off(
     quiet_cluster, leases, code
 ):
     request = await request_of(quiet_cluster)
-    quiet_cluster.server.faults.order(Fault(verb="list", path="/nodes", code=code))
+    quiet_cluster.server.faults.order(Fault(verb="get", path="/nodes/n1", code=code))
     assert (await leases().lease(request, TERMS)).kind is OutcomeKind.TRANSIENT
     assert (await leases().lease(request, TERMS)).kind is OutcomeKind.SUCCEEDED
 
@@ -121,17 +123,18 @@ async def test_a_node_that_is_gone_gets_no_lease(quiet_cluster, leases):
 class Runs:
     """Which incidents are open, as far as can be told."""
 
-    def __init__(self, *open_ids: str, unknown: str = "") -> None:
+    def __init__(self, *open_ids: str, unknown: str = "", at: str = "reboot") -> None:
         self.open_ids = open_ids
         self.unknown = unknown
+        self.at = at
 
-    async def is_open(self, workflow_id: str) -> bool:
+    async def stage(self, workflow_id: str) -> str | None:
         if workflow_id == self.unknown:
             raise Transient("away")
-        return workflow_id in self.open_ids
+        return self.at if workflow_id in self.open_ids else None
 
     async def grant(self, workflow_id: str) -> bool:
-        return await self.is_open(workflow_id)
+        return await self.stage(workflow_id) is not None
 
 
 async def over(cluster, runs, **marked):
@@ -139,7 +142,7 @@ async def over(cluster, runs, **marked):
     node = await cluster.add_node(marked=mark(machine="m1", **marked) if marked else None)
     incident = f"node/c1/{node.name}/m1"
     found = await BudgetActivities(runs, cluster.api).look_at_leases({incident: node.name})
-    return found == [incident]
+    return found == {incident: "over"}
 
 
 @pytest.mark.parametrize(
@@ -164,18 +167,23 @@ async def test_an_open_run_keeps_its_lease(quiet_cluster):
 async def test_another_machine_that_owns_the_name_keeps_nobody_elses_lease(quiet_cluster):
     await quiet_cluster.add_node(marked=mark(machine="m2"))
     lender = BudgetActivities(Runs(), quiet_cluster.api)
-    assert await lender.look_at_leases({"node/c1/n1/m1": "n1"}) == ["node/c1/n1/m1"]
+    assert await lender.look_at_leases({"node/c1/n1/m1": "n1"}) == {"node/c1/n1/m1": "over"}
+
+
+async def test_an_incident_that_waits_for_a_person_is_found_with_people(quiet_cluster):
+    lender = BudgetActivities(Runs("node/c1/n1/m1", at="hand-off"), quiet_cluster.api)
+    assert await lender.look_at_leases({"node/c1/n1/m1": "n1"}) == {"node/c1/n1/m1": "with-people"}
 
 
 async def test_what_cannot_be_told_keeps_one_lease_and_frees_the_others(quiet_cluster):
     lender = BudgetActivities(Runs(unknown="node/c1/n1/m1"), quiet_cluster.api)
     leases = {"node/c1/n1/m1": "n1", "node/c1/n2/m2": "n2"}
-    assert await lender.look_at_leases(leases) == ["node/c1/n2/m2"]
+    assert await lender.look_at_leases(leases) == {"node/c1/n2/m2": "over"}
     await quiet_cluster.raw.created(
         "/api/v1/nodes",
         {"metadata": {"name": "n2", "annotations": {"gpumend.io/incident": "{cut"}}},
     )
-    assert await lender.look_at_leases(leases) == []
+    assert await lender.look_at_leases(leases) == {}
 
 
 async def test_those_who_are_over_are_returned_when_grants_are_told(quiet_cluster):
