@@ -37,6 +37,7 @@ from activities.coalescer import Coalescer
 from activities.drain import DrainActivities
 from activities.event_writer import EventWriter
 from activities.hold import HoldActivities
+from activities.launch import LaunchActivities
 from activities.lease import BudgetActivities, LeaseActivities
 from activities.means import MeansReader
 from activities.operations import Operations
@@ -45,6 +46,8 @@ from activities.reboot import RebootActivities
 from activities.reboot_means import ByPower, ByProvider, FromInside
 from activities.recall import Recall
 from activities.release import ReleaseActivities
+from activities.replace import ReplaceActivities
+from activities.replace_ways import ByNodeClaim, ByTermination
 from activities.reset_gpu import ResetGpuActivities
 from activities.scope_claims import ScopeClaims
 from activities.tell import TellActivities
@@ -235,6 +238,10 @@ def _steps(
         ByProvider(kubernetes, operations, utc_now),
         ByPower(kubernetes, operations),
     )
+    replaces = (
+        ByNodeClaim(kubernetes, utc_now),
+        ByTermination(kubernetes, operations, utc_now),
+    )
     return (
         decide.decide,
         HoldActivities(kubernetes).hold,
@@ -242,6 +249,8 @@ def _steps(
         DrainActivities(kubernetes).drain,
         ResetGpuActivities(kubernetes, pods).reset_gpu,
         RebootActivities(kubernetes, ways, operations).reboot,
+        LaunchActivities(kubernetes, operations).launch,
+        ReplaceActivities(kubernetes, replaces).replace,
         VerifyActivities(kubernetes, pods).verify,
         ReleaseActivities(kubernetes).release,
         CloseActivities(kubernetes).close,
