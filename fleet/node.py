@@ -63,6 +63,7 @@ class NodeState:
     """A Node at one resourceVersion.
 
     `cool_down`: a person took our hold away; until this instant nobody holds the node again.
+    `created` is when the Node object was made.
     """
 
     identity: NodeIdentity
@@ -78,6 +79,7 @@ class NodeState:
     mark_problem: str = ""
     pause: str | None = None
     cool_down: datetime | None = None
+    created: datetime | None = None
 
     @property
     def hold(self) -> Taint | None:
@@ -130,12 +132,13 @@ def read_node(manifest: Manifest, cluster: str) -> NodeState:
         mark=mark,
         mark_problem=problem,
         pause=annotations.get(PAUSE_ANNOTATION),
-        cool_down=_read_cool_down(annotations.get(COOL_DOWN_ANNOTATION)),
+        cool_down=_read_instant(annotations.get(COOL_DOWN_ANNOTATION)),
+        created=_read_instant(metadata.get("creationTimestamp")),
     )
 
 
-def _read_cool_down(text: str | None) -> datetime | None:
-    """What is not an instant is no cool-down: a person may have edited it away."""
+def _read_instant(text: str | None) -> datetime | None:
+    """What is not an instant is none: a person may have edited it away."""
     try:
         return parse_instant(text) if text else None
     except ValueError:

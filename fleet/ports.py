@@ -114,6 +114,10 @@ class Incidents(Protocol):
         """Ids of incidents that look open. The list lags: it nominates, `is_open` decides."""
         ...
 
+    async def handed_off_ids(self) -> frozenset[str]:
+        """Ids of open incidents that look handed off to a person. The list lags."""
+        ...
+
 
 class Budgets(Protocol):
     """The disruption budget as the watcher sees it. Raises `Transient` when unreachable."""

@@ -1,14 +1,14 @@
 """Who is held: the rules by which a sick node becomes an incident. Pure.
 
 Holding is urgent, harmless and reversible, so it asks for little; what follows it is the
-workflow's. Breaker and cap are seams: callables that say why not now.
+workflow's. Breaker and cap are gates: callables that say why not now.
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from fleet.fault import Fault
+from fleet.fault import Fault, FaultName
 from fleet.mark import UNDO_TAINT, Mark, MarkState
 from fleet.node import NodeState
 from fleet.report import Report
@@ -31,12 +31,6 @@ class Refusal(StrEnum):
     UNMANAGED = "not-managed"
     PAUSED = "paused"
     COOL_DOWN = "cool-down"
-
-
-def open_gate(node: NodeState, report: Report) -> str:
-    """The gate that admits everyone."""
-    del node, report
-    return ""
 
 
 def refusal(node: NodeState, sick: Fault | None, now: datetime) -> Refusal | None:
@@ -63,10 +57,30 @@ def off_limits(node: NodeState, now: datetime) -> Refusal | None:
     return None
 
 
-def worst(report: Report, rules: Rules) -> Fault | None:
-    """The fault that the node is held for: the most urgent, then the oldest; None if none is."""
+def worst(report: Report, rules: Rules, starting: bool = False) -> Fault | None:
+    """The fault that the node is held for: the most urgent, then the oldest; None if none is.
+
+    That a node which is `starting` is not Ready is no fault yet.
+    """
     held = [each for each in report.faults if rules.holds(each)]
+    if starting:
+        held = [each for each in held if each.name is not FaultName.HOST_UNREACHABLE]
     return min(held, key=lambda each: (rules.urgency(each), each.since, each.key), default=None)
+
+
+def starting(node: NodeState, now: datetime, grace: timedelta) -> bool:
+    """Whether this Node is so young that its kubelet may never have been Ready yet.
+
+    One that was alive and fell silent is told by the control plane's word Unknown.
+    """
+    if node.created is None or now >= node.created + grace:
+        return False
+    ready = next((each for each in node.conditions if each.type == "Ready"), None)
+    return ready is None or ready.status == "False" or ready.reason == NEVER_UPDATED
+
+
+NEVER_UPDATED = "NodeStatusNeverUpdated"
+"""Reason of a Ready condition that the control plane wrote for a kubelet that never spoke."""
 
 
 def rank(node: NodeState, sick: Fault | None, rules: Rules, now: datetime) -> Rank:

@@ -29,13 +29,17 @@ class CensusTaker:
         self._journal = given.journal
         self._tally = tally
         self._barred = barred
-        self._told_of: tuple[int, Mapping[str, str]] = (-1, {})
+        self._told_of = -1
         self._news = asyncio.Event()
 
     def look(self) -> None:
         """Something was counted: if the budget does not know it yet, it is told soon."""
-        if self._present != self._told_of:
+        if self._tally.changes != self._told_of:
             self._news.set()
+
+    def tell(self) -> None:
+        """What is barred has changed: the budget is told soon."""
+        self._news.set()
 
     async def run(self) -> None:
         """Tell until cancelled."""
@@ -48,21 +52,17 @@ class CensusTaker:
                 async with asyncio.timeout(seldom - often if told else 0):
                     await self._news.wait()
 
-    @property
-    def _present(self) -> tuple[int, Mapping[str, str]]:
-        return (self._tally.changes, self._barred())
-
     async def _tell(self) -> bool:
         if self._budgets is None:
             return True
         self._news.clear()
-        present, now = self._present, self._clock.now()
+        changes, now = self._tally.changes, self._clock.now()
         try:
-            await self._budgets.census(self._tally.census(now, present[1]))
+            await self._budgets.census(self._tally.census(now, self._barred()))
         except (Transient, Ambiguous, Refused) as problem:
             self.failures += 1
             self._journal.trouble("census", "cannot-tell-census", because=problem, then="repeated")
             return False
-        self.told, self._told_of = now, present
+        self.told, self._told_of = now, changes
         self._journal.over("census", "telling-census-again")
         return True

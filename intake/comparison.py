@@ -21,6 +21,7 @@ class Findings:
     run_gone: Callable[[NodeState], Awaitable[None]]
     node_gone: Callable[[str], None]
     unmarked: Callable[[NodeState], None]
+    handed_off: Callable[[frozenset[str]], None]
 
 
 class Comparison:
@@ -55,6 +56,7 @@ class Comparison:
 
     async def compare(self) -> None:
         """One round; raises Transient where Temporal is away, having done harm to nothing."""
+        self._findings.handed_off(await self._incidents.handed_off_ids())
         found = nominate(self._nodes.values(), await self._incidents.open_ids(), self._cluster)
         for node in found.runless:
             await self._look_at(node)

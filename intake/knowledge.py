@@ -6,22 +6,33 @@ acts: it turns a record into a Report and into the facts that the pure rules jud
 
 from datetime import datetime
 
+from fleet.fault import Fault
 from fleet.mark import MarkState
 from fleet.node import NodeState
 from fleet.report import Report
-from intake.admission import worst
+from intake.admission import Gate, rank, starting, worst
+from intake.breaker import Breaker
 from intake.marks import Facts, Standing, standing
+from intake.member import Beheld, member_of
 from intake.nominations import workflow_id
 from intake.silence import Agents
 from intake.surroundings import Surroundings
 
 
 class Knowledge:
-    """Bounded by the number of nodes and of open incidents."""
+    """Bounded by the number of nodes and of open incidents.
 
-    def __init__(self, given: Surroundings, agents: Agents) -> None:
+    `gates` are asked in order; `handed_off` are incidents that a person has, as last listed.
+    """
+
+    def __init__(
+        self, given: Surroundings, agents: Agents, breaker: Breaker, gates: tuple[Gate, ...]
+    ) -> None:
+        self.handed_off: frozenset[str] = frozenset()
         self._given = given
         self._agents = agents
+        self._breaker = breaker
+        self._gates = gates
         self._reports: dict[str, Report] = {}
         self._clean_since: dict[str, datetime] = {}
         self._let_go: set[str] = set()
@@ -43,7 +54,8 @@ class Knowledge:
     def facts(self, node: NodeState) -> Facts:
         """Everything that decides what is written for this node."""
         name, report = node.identity.name, self.report(node)
-        sick = worst(report, self._given.rules)
+        sick = self.sick(node, report)
+        self._note(node, sick)
         return Facts(
             now=self._given.clock.now(),
             report=report,
@@ -54,6 +66,15 @@ class Knowledge:
             let_go=name in self._let_go,
             clean_since=self._clean_since.get(name),
         )
+
+    def sick(self, node: NodeState, report: Report) -> Fault | None:
+        """The fault that the node is to be held for, if any."""
+        grace = self._given.settings.boot_grace
+        return worst(report, self._given.rules, starting(node, self._given.clock.now(), grace))
+
+    def last_report(self, name: str) -> Report | None:
+        """What was read of a node last."""
+        return self._reports.get(name)
 
     def hold_was_taken(self, node: NodeState) -> None:
         """A person took hold and mark away; a cool-down is due."""
@@ -116,6 +137,15 @@ class Knowledge:
         for memory in (self._reports, self._clean_since, self._unheld, self._returning):
             memory.pop(name, None)
         self._let_go.discard(name)
+        self._breaker.note(name, None)
+
+    def _note(self, node: NodeState, sick: Fault | None) -> None:
+        """Before a gate is asked: the share that it judges has this node in it."""
+        rules, now = self._given.rules, self._given.clock.now()
+        handed_off = workflow_id(node) in self.handed_off
+        beheld = Beheld(sick, rank(node, sick, rules, now), handed_off, now)
+        member = member_of(node, rules.scopes(node), rules.breaker.scope, beheld)
+        self._breaker.note(node.identity.name, member)
 
     def _remember_clean(self, node: NodeState, report: Report, now: datetime) -> None:
         pending = node.mark is not None and node.mark.state is MarkState.PENDING
@@ -127,5 +157,5 @@ class Knowledge:
     def _blocked(self, node: NodeState, report: Report) -> str:
         if standing(node) is not Standing.FREE:
             return ""
-        reasons = (gate(node, report) for gate in self._given.gates)
+        reasons = (gate(node, report) for gate in self._gates)
         return next((reason for reason in reasons if reason), "")

@@ -11,6 +11,7 @@ from typing import Protocol
 from fleet.fault import Fault
 from fleet.node import NodeState
 from fleet.report import Report
+from policies.budget_terms import Breaker
 from policies.schema import Policy
 from policies.signals import read_report, scopes_of
 
@@ -21,6 +22,11 @@ class Rules(Protocol):
     @property
     def cool_down(self) -> timedelta:
         """How long a node is left alone after a person took hold and mark away."""
+        ...
+
+    @property
+    def breaker(self) -> Breaker:
+        """What is judged as one, and when so much of it is sick that the sensor is the suspect."""
         ...
 
     def report(
@@ -53,6 +59,11 @@ class PolicyRules:
     def cool_down(self) -> timedelta:
         """The document's limit."""
         return self._policy.limits.cool_down
+
+    @property
+    def breaker(self) -> Breaker:
+        """The document's terms."""
+        return self._policy.breaker
 
     def report(
         self, node: NodeState, now: datetime, agent_silent: bool, before: Report | None

@@ -73,6 +73,15 @@ class Settings:
     withdraw_after: timedelta = 5 * _minute
     """A hold that nobody took up is taken back after the node was clean for this long."""
 
+    breaker_look_every: timedelta = 5 * _second
+    """How often the breaker's record is read: a person's word is heeded within this time."""
+    breaker_rest: timedelta = _second
+    """Between two looks, however much happens: each is one or two calls to the API server."""
+    newborn_for: timedelta = 60 * _minute
+    """A node this young that is sick was perhaps born so: image, driver and parts are untried."""
+    newborn_faults: int = 2
+    """Newborn nodes of a scope with one fault that are no chance any more; one may be."""
+
     census_at_most_every: timedelta = 10 * _second
     """Each census is an event in the budget's history."""
     census_at_least_every: timedelta = 30 * _second

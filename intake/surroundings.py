@@ -1,5 +1,6 @@
 """What the watcher is given from outside: ports, rules, gates, limits, time and dice."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from fleet.ports import Budgets, Incidents, Kubernetes
@@ -9,14 +10,23 @@ from intake.clock import Clock
 from intake.journal import Journal
 from intake.rules import Rules
 from intake.settings import Settings
+from policies.storm import Storm
+
+Announce = Callable[[Storm], Awaitable[None]]
+"""Tells people of a storm; raises the errors of `fleet.errors` where it has to be tried again."""
+
+
+async def log_only(storm: Storm) -> None:
+    """The announcement where nobody listens: the log has it already."""
+    del storm
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """Passed whole from room to room, so that each names only what it uses.
 
-    `gates` are asked in order before a sick node is held: breaker, cap. Without `budgets` nobody is
-    told of the census, and nothing is lent.
+    `gates` are asked in order before a sick node is held, after the breaker and the cap. Without
+    `budgets` nobody is told of the census, and nothing is lent.
     """
 
     kubernetes: Kubernetes
@@ -29,6 +39,7 @@ class Surroundings:
     dice: Dice
     journal: Journal
     budgets: Budgets | None = None
+    announce: Announce = log_only
 
     def backoff(self) -> Backoff:
         """A new one: each caller backs off for itself."""

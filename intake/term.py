@@ -15,6 +15,9 @@ from fleet.opening import Opening
 from fleet.ports import Json
 from fleet.report import Report
 from intake.admission import Rank, rank, worst
+from intake.breaker import Breaker
+from intake.breaker import Callers as BreakerCallers
+from intake.cap import Cap
 from intake.census import CensusTaker
 from intake.comparison import Comparison, Findings
 from intake.delivery import Callers, Delivery, HoldRemoved, NodeGone, Notice, Parcel, Returned, due
@@ -22,12 +25,15 @@ from intake.knowledge import Knowledge
 from intake.leader import LEASES
 from intake.list_watch import ListWatch
 from intake.marks import Facts, Standing, let_go, next_write, reopen, standing
+from intake.muster import Muster, Ward
 from intake.node_writer import NodeWriter
 from intake.nominations import workflow_id
 from intake.silence import Agents, read_renewal
 from intake.surroundings import Surroundings
 from intake.tally import Tally, stance_of
+from intake.traits import traits_of
 from intake.work_queue import WorkQueue
+from policies.storm import Traits, common_cause
 
 NODES = "/api/v1/nodes"
 
@@ -43,15 +49,22 @@ class Term:
         self.nodes = ListWatch(given, NODES, self._read_small, self._node_changed)
         self.leases = ListWatch(given, LEASES, read_renewal, self._lease_changed)
         self.agents = Agents(given.settings)
-        self.knowledge = Knowledge(given, self.agents)
+        self.breaker = Breaker(
+            given, BreakerCallers(self._judge, self._cause_of, self._barred_changed)
+        )
         self.writer = NodeWriter(given)
+        cap = Cap(self.breaker.muster, self.writer.busy)
+        gates = (self.breaker.gate, cap.gate, *given.gates)
+        self.knowledge = Knowledge(given, self.agents, self.breaker, gates)
         self.writes = WorkQueue(given.settings.node_writes_at_once)
         callers = Callers(self._compose, self._suspect, self._told)
         self.delivery = Delivery(given, callers, self.writes.idle)
-        findings = Findings(self._run_gone, self._found_nodeless, self._found_unmarked)
+        findings = Findings(
+            self._run_gone, self._found_nodeless, self._found_unmarked, self._handed_off
+        )
         self.comparison = Comparison(given, self.nodes.records, findings)
         self.tally = Tally()
-        self.census = CensusTaker(given, self.tally, dict)
+        self.census = CensusTaker(given, self.tally, self.breaker.barred)
 
     async def run(self) -> None:
         """Watch, judge, write and deliver until cancelled."""
@@ -59,8 +72,10 @@ class Term:
             group.create_task(self.nodes.run())
             group.create_task(self.leases.run())
             await self.nodes.synced.wait()
+            await self.breaker.read()
             self._ready = True
             await self._judge_all()
+            group.create_task(self.breaker.run())
             group.create_task(self.writes.run(self._write))
             group.create_task(self.delivery.run())
             group.create_task(self.comparison.run())
@@ -203,6 +218,25 @@ class Term:
         if wrote:
             self.delivery.forget(node.identity.name)
         self._judge(node.identity.name)
+
+    def _handed_off(self, workflows: frozenset[str]) -> None:
+        self.knowledge.handed_off = workflows
+
+    def _barred_changed(self) -> None:
+        self.census.tell()
+
+    def _cause_of(self, ward: Ward, muster: Muster) -> str:
+        everyone = muster.everyone(ward.scope)
+        sick = [self._traits(each) for each in everyone if each in ward.sick]
+        well = [self._traits(each) for each in everyone if each not in ward.sick]
+        return common_cause(sick, well)
+
+    def _traits(self, name: str) -> Traits:
+        node, report = self.nodes.records.get(name), self.knowledge.last_report(name)
+        if node is None:
+            return {}
+        fault = self.knowledge.sick(node, report) if report else None
+        return traits_of(node, fault, self._given.rules.scopes(node))
 
     def _found_nodeless(self, workflow: str) -> None:
         if not self.knowledge.is_departed(workflow):

@@ -13,21 +13,22 @@ attributes of the rooms of `term` (`nodes.counts`, `writer.counts`, `delivery.co
 import random
 
 from fleet.ports import Budgets, Incidents, Kubernetes
-from intake.admission import Gate, open_gate
+from intake.admission import Gate
 from intake.backoff import Dice
 from intake.clock import Clock, SystemClock
 from intake.journal import Journal
 from intake.leader import Leader
 from intake.rules import Rules
 from intake.settings import Settings
-from intake.surroundings import Surroundings
+from intake.surroundings import Announce, Surroundings, log_only
 from intake.term import Term
 
 
 class Watcher:
     """Takes part in the election under `identity` (unique a process) and leads when it wins.
 
-    `breaker` and `cap` say why a sick node must not be held now; by default nothing does.
+    `gates` say why a sick node must not be held now, besides breaker and cap. `announce` tells
+    people of a storm; the log has it either way.
     """
 
     def __init__(
@@ -42,20 +43,21 @@ class Watcher:
         settings: Settings | None = None,
         clock: Clock | None = None,
         dice: Dice = random.random,
-        breaker: Gate = open_gate,
-        cap: Gate = open_gate,
+        gates: tuple[Gate, ...] = (),
+        announce: Announce = log_only,
     ) -> None:
         self._given = Surroundings(
             kubernetes,
             incidents,
             rules,
             cluster,
-            (breaker, cap),
+            gates,
             settings or Settings(),
             clock or SystemClock(),
             dice,
             Journal(),
             budgets,
+            announce,
         )
         self.leader = Leader(self._given, identity)
         self.term: Term | None = None

@@ -19,6 +19,7 @@ from fleet.errors import Refused, Transient
 from fleet.instant import format_instant
 from fleet.opening import Opening
 from fleet.report import Report
+from fleet.step import Step
 from policies.schema import Policy
 
 T = TypeVar("T")
@@ -31,6 +32,9 @@ _REFUSALS = (
     RPCStatusCode.FAILED_PRECONDITION,
     RPCStatusCode.UNIMPLEMENTED,
 )
+
+
+_OPEN = f"WorkflowType = '{names.INCIDENT_WORKFLOW}' AND ExecutionStatus = 'Running'"
 
 
 class TemporalIncidents:
@@ -101,7 +105,13 @@ class TemporalIncidents:
 
     async def open_ids(self) -> frozenset[str]:
         """List, which lags behind."""
-        query = f"WorkflowType = '{names.INCIDENT_WORKFLOW}' AND ExecutionStatus = 'Running'"
+        return await self._ids(_OPEN)
+
+    async def handed_off_ids(self) -> frozenset[str]:
+        """List by the step that the runs show, which lags behind."""
+        return await self._ids(f"{_OPEN} AND {STEP.name} = '{Step.HAND_OFF}'")
+
+    async def _ids(self, query: str) -> frozenset[str]:
         runs = translated_each(self._client().list_workflows(query))
         return frozenset([each.id async for each in runs])
 

@@ -1,6 +1,6 @@
 """Nodes, reports and rules to judge, small enough to be read in a table row."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from fleet.condition import format_message, parse_message
@@ -9,6 +9,7 @@ from fleet.mark import Mark, MarkState
 from fleet.node import NodeIdentity, NodeState, Taint
 from fleet.part import Part
 from fleet.report import Report
+from policies.budget_terms import Breaker
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 HOLD = Taint("gpumend.io/hold", "gpu-lost", "NoSchedule")
@@ -60,6 +61,7 @@ class PlainRules:
     """Holds every fault but an application's; a lost GPU is the most urgent."""
 
     cool_down: timedelta = timedelta(hours=1)
+    breaker: Breaker = field(default_factory=Breaker)
 
     def report(self, node, now, agent_silent, before):
         ours = [each for each in node.conditions if each.type.startswith("gpumend.io/")]
@@ -78,7 +80,8 @@ class PlainRules:
         return 0 if fault.name is FaultName.GPU_LOST else 1
 
     def scopes(self, node):
-        return {"cluster": node.identity.cluster}
+        pool = node.labels.get("gpumend.io/pool")
+        return {"cluster": node.identity.cluster, **({"pool": pool} if pool else {})}
 
 
 def later(**delta):

@@ -48,7 +48,7 @@ async def test_cordons_and_taints_of_others_survive_our_hold(world):
 async def test_a_gate_that_says_no_keeps_a_node_from_being_held(world):
     await world.add_node("n1", SICK)
     reasons = ["breaker-open"]
-    async with world.watching(breaker=lambda node, report: reasons[0]) as watcher:
+    async with world.watching(gates=(lambda node, report: reasons[0],)) as watcher:
         await world.swept(watcher)
         assert not world.patches()
         reasons[0] = ""
@@ -92,7 +92,7 @@ async def test_a_refused_hold_is_said_and_tried_again(world, caplog):
 
 
 async def test_a_storm_is_held_before_its_first_incident_starts_and_the_worst_come_first(world):
-    size = 500
+    size = 200
     for number in range(size):
         fault = SICK if number % 10 == 0 else thermal()
         await world.add_node(f"n{number}", fault)

@@ -57,6 +57,7 @@ class Engine:
 
     def __init__(self):
         self.open = set()
+        self.handed_off = set()
         self.told = []
         self.away = False
         self.refused = ""
@@ -95,6 +96,9 @@ class Engine:
     async def open_ids(self):
         self._answer("open-ids")
         return frozenset(self.open)
+
+    async def handed_off_ids(self):
+        return frozenset(self.handed_off)
 
     def heard(self, kind):
         return [what[1:] for what in self.told if what[0] == kind]
