@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from fleet.incident import MAX_ATTEMPTS
+from fleet.open_request import CODE
 from fleet.order import Verb
 from fleet.outcome import OutcomeKind
 from fleet.reason import BUSY_ELSEWHERE, PAUSED
@@ -69,10 +70,16 @@ def _pause_over(scene: Scene) -> bool:
 
 def _handed_off(scene: Scene) -> bool:
     handed = scene.incident.handed_off
-    if handed is None or _leaving(scene):
+    if handed is None or _leaving(scene) or _taken_back(scene):
         return False
     said = (Verb.RESUME, Verb.RELEASE)
     return not any(scene.ordered_since(each, handed.at) for each in said)
+
+
+def _taken_back(scene: Scene) -> bool:
+    """Nobody but a person ever saw a fault here, and takes that back: a word like any order."""
+    found = [each.fault for each in scene.incident.sightings]
+    return bool(found) and all(each.code == CODE for each in found) and scene.healthy
 
 
 def _resumed(scene: Scene) -> bool:

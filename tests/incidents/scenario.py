@@ -124,7 +124,7 @@ def _happening(what: list[str]) -> Callable[[World], Message | None]:  # noqa: C
             case ["fault", part, name, *more]:
                 world.faults = (*world.faults, a_fault(part, name, *more))
             case ["clear"]:
-                world.faults, world.unknown = (), ()
+                world.faults, world.phantoms, world.unknown = (), (), ()
             case ["silent"]:
                 world.witness = False
             case ["speaks"]:
