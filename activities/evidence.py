@@ -10,6 +10,7 @@ from datetime import datetime
 from fleet.fault import CONDITION_OF, Fault, FaultName
 from fleet.finding import Verdict
 from fleet.node import NodeState
+from fleet.open_request import CODE
 from policies.own_conditions import Said, read_own
 
 FOREIGN_CODE = "condition:"
@@ -18,6 +19,9 @@ FOREIGN_CODE = "condition:"
 
 def standing(fault: Fault, node: NodeState, now: datetime, *, agent_alive: bool) -> Verdict:
     """FAULT: it stands. OK: positively not. UNKNOWN: nobody who would know says either."""
+    if fault.code == CODE:
+        request = node.open_request
+        return Verdict.FAULT if request and request.fault is fault.name else Verdict.OK
     if fault.name is FaultName.MONITOR_SILENT:
         return Verdict.OK if agent_alive else Verdict.FAULT
     if fault.code.startswith(FOREIGN_CODE):

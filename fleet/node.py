@@ -17,8 +17,10 @@ from fleet.names import (
     HOLD_TAINT,
     MANAGED_LABEL,
     MARK_ANNOTATION,
+    OPEN_ANNOTATION,
     PAUSE_ANNOTATION,
 )
+from fleet.open_request import OpenRequest, parse_open_request
 
 Manifest = Mapping[str, Any]
 """An object of the Kubernetes API as parsed JSON."""
@@ -63,7 +65,8 @@ class NodeState:
     """A Node at one resourceVersion.
 
     `cool_down`: a person took our hold away; until this instant nobody holds the node again.
-    `created` is when the Node object was made.
+    `created` is when the Node object was made. `opened` is a person's word that it is sick,
+    whether it still stands or not.
     """
 
     identity: NodeIdentity
@@ -80,6 +83,15 @@ class NodeState:
     pause: str | None = None
     cool_down: datetime | None = None
     created: datetime | None = None
+    opened: OpenRequest | None = None
+    open_problem: str = ""
+
+    @property
+    def open_request(self) -> OpenRequest | None:
+        """What a person says is wrong, while it stands: not taken up yet, or by this mark."""
+        mark = self.mark if self.mark and self.mark.uid == self.identity.uid else None
+        stands = self.opened and self.opened.incident == (mark.id if mark else "")
+        return self.opened if stands else None
 
     @property
     def hold(self) -> Taint | None:
@@ -115,6 +127,7 @@ def read_node(manifest: Manifest, cluster: str) -> NodeState:
     info = status.get("nodeInfo") or {}
     annotations = metadata.get("annotations") or {}
     mark, problem = _read_mark(annotations.get(MARK_ANNOTATION))
+    opened, open_problem = _read_opened(annotations.get(OPEN_ANNOTATION))
     machine = machine_of(spec.get("providerID", ""), info.get("systemUUID", ""), metadata["uid"])
     return NodeState(
         identity=NodeIdentity(cluster, metadata["name"], metadata["uid"], machine),
@@ -134,6 +147,8 @@ def read_node(manifest: Manifest, cluster: str) -> NodeState:
         pause=annotations.get(PAUSE_ANNOTATION),
         cool_down=_read_instant(annotations.get(COOL_DOWN_ANNOTATION)),
         created=_read_instant(metadata.get("creationTimestamp")),
+        opened=opened,
+        open_problem=open_problem,
     )
 
 
@@ -150,6 +165,15 @@ def _read_mark(text: str | None) -> tuple[Mark | None, str]:
         return None, ""
     try:
         return parse_mark(text), ""
+    except ValueError as problem:
+        return None, str(problem)
+
+
+def _read_opened(text: str | None) -> tuple[OpenRequest | None, str]:
+    if text is None:
+        return None, ""
+    try:
+        return parse_open_request(text), ""
     except ValueError as problem:
         return None, str(problem)
 

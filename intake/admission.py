@@ -52,7 +52,8 @@ def off_limits(node: NodeState, now: datetime) -> Refusal | None:
         return Refusal.UNMANAGED
     if node.pause is not None:
         return Refusal.PAUSED
-    if node.cool_down is not None and now < node.cool_down:
+    asked_for = node.open_request is not None  # a person outranks an earlier person's cool-down
+    if node.cool_down is not None and now < node.cool_down and not asked_for:
         return Refusal.COOL_DOWN
     return None
 

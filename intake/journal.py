@@ -22,13 +22,15 @@ class Journal:
         """One change, in the order of the fields."""
         _log.info(_line(what, fields))
 
-    def trouble(self, key: str, what: str, **fields: object) -> None:
-        """A trouble that may repeat: said when it begins and when its words change."""
+    def trouble(self, key: str, what: str, **fields: object) -> bool:
+        """A trouble that may repeat: said when it begins and when its words change; True if so."""
         line = _line(what, fields)
-        if self._troubles.get(key) != line:
-            self._make_room()
-            self._troubles[key] = line
-            _log.warning(line)
+        if self._troubles.get(key) == line:
+            return False
+        self._make_room()
+        self._troubles[key] = line
+        _log.warning(line)
+        return True
 
     def over(self, key: str, what: str, **fields: object) -> None:
         """The trouble is over; silent where there was none."""

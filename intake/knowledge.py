@@ -9,6 +9,7 @@ from datetime import datetime
 from fleet.fault import Fault
 from fleet.mark import MarkState
 from fleet.node import NodeState
+from fleet.open_request import CODE
 from fleet.report import Report
 from intake.admission import Gate, rank, starting, worst
 from intake.breaker import Breaker
@@ -142,8 +143,9 @@ class Knowledge:
     def _note(self, node: NodeState, sick: Fault | None) -> None:
         """Before a gate is asked: the share that it judges has this node in it."""
         rules, now = self._given.rules, self._given.clock.now()
-        handed_off = workflow_id(node) in self.handed_off
-        beheld = Beheld(sick, rank(node, sick, rules, now), handed_off, now)
+        by_person = node.open_request is not None or (sick is not None and sick.code == CODE)
+        aside = by_person or workflow_id(node) in self.handed_off
+        beheld = Beheld(sick, rank(node, sick, rules, now), aside, now)
         member = member_of(node, rules.scopes(node), rules.breaker.scope, beheld)
         self._breaker.note(node.identity.name, member)
 
@@ -155,7 +157,7 @@ class Knowledge:
             self._clean_since.pop(node.identity.name, None)
 
     def _blocked(self, node: NodeState, report: Report) -> str:
-        if standing(node) is not Standing.FREE:
+        if standing(node) is not Standing.FREE or node.open_request:
             return ""
         reasons = (gate(node, report) for gate in self._gates)
         return next((reason for reason in reasons if reason), "")

@@ -14,7 +14,14 @@ from fleet.node import NodeState
 from fleet.ports import Json
 from fleet.report import Report
 from intake.admission import new_mark, off_limits, refusal
-from intake.node_patch import cool_down_patch, hold_patch, mark_patch, withdraw_patch
+from intake.node_patch import (
+    cool_down_patch,
+    drop_request_patch,
+    hold_patch,
+    mark_patch,
+    take_up_patch,
+    withdraw_patch,
+)
 from intake.settings import Settings
 
 
@@ -67,6 +74,8 @@ class Act(StrEnum):
     DROP_MARK = "drop-mark"
     COOL_DOWN = "cool-down"
     REOPEN = "back-to-pending"
+    TAKE_UP = "take-up-request"
+    DROP_REQUEST = "drop-request"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +115,11 @@ def next_write(node: NodeState, facts: Facts, settings: Settings) -> Write | Non
         case Standing.ORPHAN | Standing.STRAY:
             return _adopt(node, facts)
         case Standing.PENDING:
-            return _withdraw(node, facts, settings)
+            return _take_up(node) or _withdraw(node, facts, settings)
         case Standing.LET_GO:
             return _cool_down(node, facts)
+        case Standing.OWNED | Standing.UNHELD | Standing.PROBATION:
+            return _take_up(node)
         case _:
             return None
 
@@ -143,9 +154,21 @@ def let_go(before: NodeState, after: NodeState) -> bool:
     )
 
 
+def _take_up(node: NodeState) -> Write | None:
+    """A person's request on a node that has an incident is that incident's, and ends with it."""
+    opened, mark = node.opened, node.mark
+    if opened is None or mark is None or opened.incident == mark.id or not node.managed:
+        return None
+    if opened.incident:
+        return Write(Act.DROP_REQUEST, drop_request_patch(node))
+    return Write(Act.TAKE_UP, take_up_patch(node, opened, mark), opened.fault)
+
+
 def _admit(node: NodeState, facts: Facts) -> Write | None:
     if facts.let_go:
         return _cool_down(node, facts)
+    if node.opened and node.opened.incident:
+        return Write(Act.DROP_REQUEST, drop_request_patch(node))
     fault = facts.sick.name if facts.sick else facts.returning or FaultName.UNKNOWN_CODE
     held = Write(Act.HOLD, hold_patch(node, new_mark(node, facts.now), fault), fault)
     if facts.returning is not None and off_limits(node, facts.now) is None:

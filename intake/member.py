@@ -35,19 +35,20 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Beheld:
-    """What is known of a node beside its record: its worst fault, its place in the order, whether
-    a person has its incident."""
+    """What is known of a node beside its record: its worst fault, its place in the order, and
+    whether a person has or has found what is wrong, which says nothing of the sensors."""
 
     sick: Fault | None
     rank: Rank
-    handed_off: bool
+    aside: bool
     now: datetime
 
 
 def member_of(node: NodeState, scopes: Mapping[str, str], judged: str, beheld: Beheld) -> Member:
     """`judged` is the breaker's scope; a node without a key in it is in none, named by ''."""
-    waits = standing(node) is Standing.FREE and refusal(node, beheld.sick, beheld.now) is None
-    ours = standing(node) in _OPEN and not beheld.handed_off
+    free = standing(node) is Standing.FREE and refusal(node, beheld.sick, beheld.now) is None
+    waits = free and not beheld.aside
+    ours = standing(node) in _OPEN and not beheld.aside
     key = scopes.get(judged)
     return Member(
         scope=f"{judged}/{key}" if key else "",

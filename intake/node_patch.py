@@ -4,13 +4,21 @@ Pure. A merge patch writes the list of taints as a whole; that is safe only unde
 the resourceVersion that the list was read at, and only if what others wrote comes along unchanged.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from fleet.instant import format_instant
 from fleet.mark import Mark, format_mark
-from fleet.names import COOL_DOWN_ANNOTATION, HOLD_EFFECT, HOLD_TAINT, MARK_ANNOTATION
+from fleet.names import (
+    COOL_DOWN_ANNOTATION,
+    HOLD_EFFECT,
+    HOLD_TAINT,
+    MARK_ANNOTATION,
+    OPEN_ANNOTATION,
+)
 from fleet.node import NodeState, Taint
+from fleet.open_request import OpenRequest, format_open_request
 from fleet.ports import Json
 
 
@@ -20,10 +28,13 @@ def node_path(name: str) -> str:
 
 
 def hold_patch(node: NodeState, mark: Mark, fault: str) -> Json:
-    """Hold and mark in one: the taint where there is none of ours yet, an old cool-down ended."""
+    """Hold and mark in one: the taint where there is none of ours yet, an old cool-down ended, a
+    person's request taken up."""
     annotations: dict[str, str | None] = {MARK_ANNOTATION: format_mark(mark)}
     if node.cool_down:
         annotations[COOL_DOWN_ANNOTATION] = None
+    if node.opened and not node.opened.incident:
+        annotations[OPEN_ANNOTATION] = _taken_up(node.opened, mark)
     patch = _guarded(node, annotations)
     if node.hold is None:
         ours = Taint(HOLD_TAINT, fault, HOLD_EFFECT)
@@ -34,6 +45,16 @@ def hold_patch(node: NodeState, mark: Mark, fault: str) -> Json:
 def mark_patch(node: NodeState, mark: Mark) -> Json:
     """Change the mark and nothing else."""
     return _guarded(node, {MARK_ANNOTATION: format_mark(mark)})
+
+
+def take_up_patch(node: NodeState, request: OpenRequest, mark: Mark) -> Json:
+    """Note that the incident of this mark looks after a person's request."""
+    return _guarded(node, {OPEN_ANNOTATION: _taken_up(request, mark)})
+
+
+def drop_request_patch(node: NodeState) -> Json:
+    """Take a person's request off: the incident that looked after it is over."""
+    return _guarded(node, {OPEN_ANNOTATION: None})
 
 
 def withdraw_patch(node: NodeState) -> Json:
@@ -60,6 +81,10 @@ def _guarded(node: NodeState, annotations: dict[str, str | None]) -> Json:
         "annotations": annotations,
     }
     return {"metadata": metadata}
+
+
+def _taken_up(request: OpenRequest, mark: Mark) -> str:
+    return format_open_request(replace(request, incident=mark.id))
 
 
 def _taint(taint: Taint) -> Json:

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from fleet.node import NodeIdentity
 from fleet.ports import Budgets, Incidents, Kubernetes
 from intake.admission import Gate
 from intake.backoff import Backoff, Dice
@@ -15,10 +16,18 @@ from policies.storm import Storm
 Announce = Callable[[Storm], Awaitable[None]]
 """Tells people of a storm; raises the errors of `fleet.errors` where it has to be tried again."""
 
+Complain = Callable[[NodeIdentity, str, str], Awaitable[None]]
+"""Tells the people of a node, with a reason in CamelCase and a sentence; never raises."""
+
 
 async def log_only(storm: Storm) -> None:
     """The announcement where nobody listens: the log has it already."""
     del storm
+
+
+async def to_nobody(node: NodeIdentity, reason: str, text: str) -> None:
+    """The complaint where nobody listens: the log has it already."""
+    del node, reason, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,7 @@ class Surroundings:
     journal: Journal
     budgets: Budgets | None = None
     announce: Announce = log_only
+    complain: Complain = to_nobody
 
     def backoff(self) -> Backoff:
         """A new one: each caller backs off for itself."""

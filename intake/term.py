@@ -46,6 +46,7 @@ class Term:
         self._settings = given.settings
         self._journal = given.journal
         self._ready = False
+        self._complaints: list[asyncio.Future[None]] = []
         self.nodes = ListWatch(given, NODES, self._read_small, self._node_changed)
         self.leases = ListWatch(given, LEASES, read_renewal, self._lease_changed)
         self.agents = Agents(given.settings)
@@ -161,12 +162,23 @@ class Term:
                 remedy="restore or remove the annotation gpumend.io/incident",
             )
         self._say_blocked(name, facts)
+        self._say_unreadable_request(node)
 
     def _say_blocked(self, name: str, facts: Facts) -> None:
         if facts.blocked:
             self._journal.trouble(f"gate {name}", "not-held", node=name, because=facts.blocked)
         else:
             self._journal.over(f"gate {name}", "no-longer-barred", node=name)
+
+    def _say_unreadable_request(self, node: NodeState) -> None:
+        name, problem = node.identity.name, node.open_problem
+        if not problem:
+            self._journal.over(f"open {name}", "request-readable-again", node=name)
+        elif self._journal.trouble(f"open {name}", "cannot-open", node=name, because=problem):
+            text = f"annotation gpumend.io/open changes nothing: {problem}"
+            complaint = self._given.complain(node.identity, "OpenRefused", text)
+            self._complaints.append(asyncio.ensure_future(complaint))
+            self._complaints = [each for each in self._complaints if not each.done()]
 
     def _is_news(self, node: NodeState, facts: Facts) -> bool:
         parcel = self._parcel(node, facts.report)

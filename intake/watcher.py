@@ -20,7 +20,7 @@ from intake.journal import Journal
 from intake.leader import Leader
 from intake.rules import Rules
 from intake.settings import Settings
-from intake.surroundings import Announce, Surroundings, log_only
+from intake.surroundings import Announce, Complain, Surroundings, log_only, to_nobody
 from intake.term import Term
 
 
@@ -28,7 +28,7 @@ class Watcher:
     """Takes part in the election under `identity` (unique a process) and leads when it wins.
 
     `gates` say why a sick node must not be held now, besides breaker and cap. `announce` tells
-    people of a storm; the log has it either way.
+    people of a storm, `complain` of a request on a node that means nothing; the log has it too.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class Watcher:
         dice: Dice = random.random,
         gates: tuple[Gate, ...] = (),
         announce: Announce = log_only,
+        complain: Complain = to_nobody,
     ) -> None:
         self._given = Surroundings(
             kubernetes,
@@ -58,6 +59,7 @@ class Watcher:
             Journal(),
             budgets,
             announce,
+            complain,
         )
         self.leader = Leader(self._given, identity)
         self.term: Term | None = None

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from fleet.fault import Advice, Fault, FaultName
 from fleet.node import Condition, NodeState
+from fleet.open_request import CODE
 from fleet.part import HOST
 from fleet.report import Report
 from policies.own_conditions import Said, is_own, read_own
@@ -35,8 +36,9 @@ def read_report(
     own = read_own(node, now)
     foreign = _read_foreign(node, policy, now, stale_before)
     silent = _silence(now) if agent_silent else Said()
+    found = _found_by_a_person(node, now)
     known = before.faults if before and before.node.uid == node.identity.uid else ()
-    said = (own, foreign, silent)
+    said = (own, foreign, silent, found)
     return Report(
         node=node.identity,
         boot_id=node.boot_id,
@@ -95,6 +97,11 @@ def _stale(condition: Condition, stale_before: datetime | None) -> bool:
 def _silence(now: datetime) -> Said:
     fault = _fault(FaultName.MONITOR_SILENT, "agent:silent", now)
     return Said(faults=(fault,), unknown=("agent: is silent",))
+
+
+def _found_by_a_person(node: NodeState, now: datetime) -> Said:
+    request = node.open_request
+    return Said(faults=(_fault(request.fault, CODE, now),)) if request else Said()
 
 
 def _fault(name: FaultName, code: str, now: datetime) -> Fault:

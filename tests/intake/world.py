@@ -114,12 +114,12 @@ class World:
         self.clock = SkippingClock()
         self._watchers = 0
 
-    def watcher(self, kubernetes=None, engine=None, settings=QUICK, **more):
+    def watcher(self, kubernetes=None, engine=None, settings=QUICK, rules=None, **more):
         self._watchers += 1
         return Watcher(
             kubernetes or self.api,
             engine or self.engine,
-            PlainRules(),
+            rules or PlainRules(),
             cluster="c",
             identity=f"w{self._watchers}",
             settings=settings,
