@@ -37,6 +37,7 @@ from activities.coalescer import Coalescer
 from activities.drain import DrainActivities
 from activities.event_writer import EventWriter
 from activities.hold import HoldActivities
+from activities.idle import IdleActivities
 from activities.launch import LaunchActivities
 from activities.lease import BudgetActivities, LeaseActivities
 from activities.means import MeansReader
@@ -246,6 +247,7 @@ def _steps(
         decide.decide,
         HoldActivities(kubernetes).hold,
         Recall(TemporalMemory(client), MeansReader(kubernetes, provider)).recall,
+        IdleActivities(kubernetes).idle,
         DrainActivities(kubernetes).drain,
         ResetGpuActivities(kubernetes, pods).reset_gpu,
         RebootActivities(kubernetes, ways, operations).reboot,

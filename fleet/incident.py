@@ -287,8 +287,9 @@ class Incident:
 
     @property
     def repairs(self) -> tuple[PastAttempt, ...]:
-        """What later incidents of this machine must remember."""
-        tried = (each for each in self.attempts if each.step in REPAIRS)
+        """What later incidents of this machine must remember: what happened, or may have."""
+        may_have = (OutcomeKind.SUCCEEDED, OutcomeKind.PERMANENT, OutcomeKind.AMBIGUOUS)
+        tried = (e for e in self.attempts if e.step in REPAIRS and e.outcome.kind in may_have)
         return tuple(PastAttempt(each.step, each.started, each.request.parts) for each in tried)
 
     def _with(self, fact: object, now: datetime, **changes: object) -> "Incident":

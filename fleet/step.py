@@ -16,7 +16,8 @@ from fleet.part import Part, parse_part
 
 class Step(StrEnum):
     """One rung of the ladder. Some serve others: `recall` (past attempts, means of repair),
-    `give-back` (the lease), `launch` (a successor before a replace).
+    `give-back` (the lease), `launch` (a successor before a replace), `idle` (whether Pods use the
+    node's GPUs, while they may).
     """
 
     HOLD = "hold"
@@ -35,6 +36,7 @@ class Step(StrEnum):
     HAND_OFF = "hand-off"
     RECALL = "recall"
     GIVE_BACK = "give-back"
+    IDLE = "idle"
 
 
 REPAIRS = (Step.END_JOB, Step.RESET_GPU, Step.REBOOT, Step.REPLACE)

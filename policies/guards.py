@@ -9,12 +9,17 @@ from fleet.outcome import OutcomeKind
 from fleet.reason import BUSY_ELSEWHERE, PAUSED
 from fleet.step import Step
 from policies.ladder import Guard, On
-from policies.plan import drain_of, may_launch, plan_of
+from policies.means import may_launch
+from policies.plan import drain_of, plan_of
 from policies.questions import force_approved, stuck
 from policies.scene import Scene
+from policies.tolerance import next_look
 
 OUT_OF_BOUNDS = MAX_ATTEMPTS - 20
 """Attempts after which a person gets the incident; the rest is for giving the node back."""
+
+ENOUGH_PASSES = 2
+"""Passed verifies against the agent's word after which it is the witness that is suspect."""
 
 
 def _closed(scene: Scene) -> bool:
@@ -123,7 +128,8 @@ def _proven(scene: Scene) -> bool:
 
 def _anew(scene: Scene) -> bool:
     assert scene.cursor, "only a verify is followed by a fault that is new"
-    return any(each.since > scene.cursor.started for each in scene.standing)
+    again = scene.tries < scene.limits.verify_tries
+    return again and any(each.since > scene.cursor.started for each in scene.standing)
 
 
 def _recurred(scene: Scene) -> bool:
@@ -133,18 +139,36 @@ def _recurred(scene: Scene) -> bool:
     return any(each.since > release.started for each in scene.standing)
 
 
+def _disputed(scene: Scene) -> bool:
+    """Once something was repaired the agent may have been told so: then our own check counts."""
+    return scene.report_healthy and not scene.repaired
+
+
+def _contradicted(scene: Scene) -> bool:
+    return _disputed(scene) and scene.tries >= scene.limits.verify_tries
+
+
 def _no_way(scene: Scene) -> bool:
     plan = plan_of(scene)
-    return plan is None or plan.next is None
+    if plan is None or plan.next is not None:
+        return plan is None
+    return not plan.empties or not _undrained(scene)
 
 
 def _unremembered(scene: Scene) -> bool:
-    return scene.incident.last(Step.RECALL, OutcomeKind.SUCCEEDED) is None
+    plan = plan_of(scene)
+    unread = scene.incident.last(Step.RECALL, OutcomeKind.SUCCEEDED) is None
+    return unread and plan is not None and plan.next is not None
+
+
+def _unconfirmed(scene: Scene) -> bool:
+    """On a node that does not answer no check of ours can run; its silence has other witnesses."""
+    return scene.answers and scene.confirmed_at is None
 
 
 def _stale(scene: Scene) -> bool:
     at = scene.confirmed_at
-    return at is None or scene.now >= at + scene.limits.look_again
+    return scene.answers and (at is None or scene.now >= at + scene.limits.look_again)
 
 
 def _unlaunched(scene: Scene) -> bool:
@@ -156,14 +180,21 @@ def _unlaunched(scene: Scene) -> bool:
     return launch is None or launch.started < (scene.leased_at or scene.now)
 
 
+def _unwatched(scene: Scene) -> bool:
+    look = next_look(scene)
+    return look is not None and look <= scene.now
+
+
 def _undrained(scene: Scene) -> bool:
     plan = plan_of(scene)
-    if plan is None or plan.next is None or drain_of(scene, plan.next) is None:
+    if plan is None or not (plan.next or plan.empties):
+        return False
+    if drain_of(scene, plan.next or Step.REBOOT) is None:
         return False
     drain = scene.incident.last(Step.DRAIN, OutcomeKind.SUCCEEDED)
     if drain is None or drain.started < scene.hold_started:
         return True
-    return drain.request.makes_way_for is not plan.next
+    return plan.next is not None and drain.request.makes_way_for is not plan.next
 
 
 def _forced(scene: Scene) -> bool:
@@ -216,11 +247,17 @@ GUARDS: Mapping[Guard, Callable[[Scene], bool]] = {
     Guard.PROVEN: _proven,
     Guard.ANEW: _anew,
     Guard.RECURRED: _recurred,
+    Guard.PASSED_ONCE: lambda scene: scene.tries < ENOUGH_PASSES,
+    Guard.DISPUTED: _disputed,
+    Guard.CONTRADICTED: _contradicted,
+    Guard.ANSWERS: lambda scene: scene.answers,
+    Guard.UNWATCHED: _unwatched,
     Guard.NO_WAY: _no_way,
     Guard.UNREMEMBERED: _unremembered,
-    Guard.UNCONFIRMED: lambda scene: scene.confirmed_at is None,
+    Guard.UNCONFIRMED: _unconfirmed,
     Guard.FORCED: _forced,
     Guard.UNLEASED: lambda scene: scene.leased_at is None,
+    Guard.UNLEASED_AGAIN: lambda scene: scene.leased_at is None and _tries_left(scene),
     Guard.STALE: _stale,
     Guard.UNDRAINED: _undrained,
     Guard.UNLAUNCHED: _unlaunched,

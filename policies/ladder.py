@@ -67,7 +67,13 @@ class Guard(StrEnum):
     RECURRED = "a fault came back in probation"
     ON_PROBATION = "probation is not over"
     NOTHING_STANDS = "nothing is known to be wrong, and health is not shown"
+    PASSED_ONCE = "the check has passed once, and the agent does not agree"
+    DISPUTED = "our own check sees what the agent says is gone"
+    DISPUTE_RESTS = "our own check sees what the agent says is gone: it looks again shortly"
+    CONTRADICTED = "our own check goes on seeing what the agent says is gone"
+    ANSWERS = "the node answers"
     # The way up.
+    UNWATCHED = "whether jobs still use the GPUs was not looked at lately"
     TOLERATED = "jobs may stay a while"
     NO_WAY = "no step is left that the engine may and can do"
     UNREMEMBERED = "past attempts were not read"
@@ -76,6 +82,7 @@ class Guard(StrEnum):
     STUCK = "the node does not become empty without a person's yes"
     FORCED = "a person said yes to forcing the drain"
     UNLEASED = "no lease"
+    UNLEASED_AGAIN = "no lease for the tries that are left"
     STALE = "our check is too old to act on"
     UNDRAINED = "the next step needs an empty node"
     UNLAUNCHED = "a successor is to be ready before the node goes"
@@ -137,6 +144,7 @@ _GIVE_UP = (_go(Step.HAND_OFF),)
 _CLIMB = (
     *_HEALED,
     _stay(Step.TOLERATE, Guard.NOTHING_STANDS),
+    _go(Step.IDLE, Guard.UNWATCHED),
     _stay(Step.TOLERATE, Guard.TOLERATED),
     _go(Step.HAND_OFF, Guard.NO_WAY),
     _go(Step.RECALL, Guard.UNREMEMBERED),
@@ -161,12 +169,21 @@ def _again(step: Step, instead: tuple[Move, ...] = _GIVE_UP) -> tuple[Move, ...]
 
 def _lend(step: Step) -> tuple[Move, ...]:
     """What disrupts needs a lease again where a pause gave it back."""
-    return (_go(Step.LEASE, Guard.UNLEASED),) if step in DISRUPTS else ()
+    return (_go(Step.LEASE, Guard.UNLEASED_AGAIN),) if step in DISRUPTS else ()
 
 
 def _stopped(step: Step, then: tuple[Move, ...] = _CLIMB) -> tuple[Move, ...]:
     """After a refusal or an interruption: rest, then see afresh what the facts ask for."""
     return (*_HEALED, _stay(step, Guard.RESTING), _go(Step.HAND_OFF, Guard.TRIED_OUT), *then)
+
+
+_UNPROVEN = (_go(Step.HAND_OFF, Guard.ANSWERS), *_CLIMB)
+"""Where a step on the node could not tell or not be done: a silent node goes its own way."""
+
+
+def _lost(step: Step) -> tuple[Move, ...]:
+    """After a repair that nobody knows the end of: let it end, then look."""
+    return (_stay(step, Guard.SETTLING), _go(Step.VERIFY, Guard.ANSWERS), *_CLIMB)
 
 
 _QUEUE = (
@@ -190,7 +207,13 @@ _PROOF = (
     _go(Step.RELEASE, Guard.PROVEN),
     _go(Step.VERIFY, Guard.ANEW),
     _stay(Step.VERIFY, Guard.CLEARING),
+    _go(Step.VERIFY, Guard.PASSED_ONCE),
     *_GIVE_UP,
+)
+_DISPUTE = (
+    _go(Step.HAND_OFF, Guard.CONTRADICTED),
+    _stay(Step.VERIFY, Guard.DISPUTE_RESTS),
+    _go(Step.VERIFY, Guard.DISPUTED),
 )
 
 LADDER: Mapping[tuple[Step | None, On], tuple[Move, ...]] = {
@@ -212,7 +235,7 @@ LADDER: Mapping[tuple[Step | None, On], tuple[Move, ...]] = {
     (Step.LEASE, On.LOST): _QUEUE,
     (Step.LEASE, On.STOPPED): _stopped(Step.LEASE),
     (Step.DRAIN, On.DONE): _CLIMB,
-    (Step.DRAIN, On.FAILED): (*_STUCK, *_GIVE_UP),
+    (Step.DRAIN, On.FAILED): (*_STUCK, *_UNPROVEN),
     (Step.DRAIN, On.LATER): (*_HEALED, *_again(Step.DRAIN)),
     (Step.DRAIN, On.LOST): (*_HEALED, *_again(Step.DRAIN)),
     (Step.DRAIN, On.STOPPED): _stopped(Step.DRAIN),
@@ -224,17 +247,17 @@ LADDER: Mapping[tuple[Step | None, On], tuple[Move, ...]] = {
     (Step.END_JOB, On.DONE): (_go(Step.VERIFY),),
     (Step.END_JOB, On.FAILED): _CLIMB,
     (Step.END_JOB, On.LATER): _again(Step.END_JOB, _CLIMB),
-    (Step.END_JOB, On.LOST): (_stay(Step.END_JOB, Guard.SETTLING), _go(Step.VERIFY)),
+    (Step.END_JOB, On.LOST): _lost(Step.END_JOB),
     (Step.END_JOB, On.STOPPED): _stopped(Step.END_JOB),
     (Step.RESET_GPU, On.DONE): (_go(Step.VERIFY),),
     (Step.RESET_GPU, On.FAILED): _CLIMB,
     (Step.RESET_GPU, On.LATER): _again(Step.RESET_GPU, _CLIMB),
-    (Step.RESET_GPU, On.LOST): (_stay(Step.RESET_GPU, Guard.SETTLING), _go(Step.VERIFY)),
+    (Step.RESET_GPU, On.LOST): _lost(Step.RESET_GPU),
     (Step.RESET_GPU, On.STOPPED): _stopped(Step.RESET_GPU),
     (Step.REBOOT, On.DONE): (_go(Step.VERIFY),),
     (Step.REBOOT, On.FAILED): _CLIMB,
     (Step.REBOOT, On.LATER): _again(Step.REBOOT, _CLIMB),
-    (Step.REBOOT, On.LOST): (_stay(Step.REBOOT, Guard.SETTLING), _go(Step.VERIFY)),
+    (Step.REBOOT, On.LOST): _lost(Step.REBOOT),
     (Step.REBOOT, On.STOPPED): _stopped(Step.REBOOT),
     (Step.REPLACE, On.DONE): (_go(Ending.END),),
     (Step.REPLACE, On.FAILED): _GIVE_UP,
@@ -242,8 +265,8 @@ LADDER: Mapping[tuple[Step | None, On], tuple[Move, ...]] = {
     (Step.REPLACE, On.LOST): _again(Step.REPLACE),
     (Step.REPLACE, On.STOPPED): _stopped(Step.REPLACE),
     (Step.VERIFY, On.PASSED): _PROOF,
-    (Step.VERIFY, On.STANDS): _CLIMB,
-    (Step.VERIFY, On.UNCLEAR): _again(Step.VERIFY),
+    (Step.VERIFY, On.STANDS): (*_DISPUTE, *_CLIMB),
+    (Step.VERIFY, On.UNCLEAR): _again(Step.VERIFY, _UNPROVEN),
     (Step.VERIFY, On.STOPPED): _again(Step.VERIFY),
     (Step.RELEASE, On.DONE): _PROBATION,
     (Step.RELEASE, On.FAILED): _GIVE_UP,
@@ -262,7 +285,8 @@ LADDER: Mapping[tuple[Step | None, On], tuple[Move, ...]] = {
     (Step.CLOSE, On.STOPPED): (_go(Ending.END),),
     (Step.CLOSE, On.GONE): (_go(Ending.END),),
 }
-"""Without `give-back`, which serves every stage that needs no lease: see `NO_LEASE`.
+"""Without `give-back`, which serves every stage that needs no lease (`NO_LEASE`), and `idle`, which
+serves the wait for jobs.
 
 A launch or a replace that nobody knows the end of is asked for again under its own operation id:
 that is how its provider is asked what became of it.

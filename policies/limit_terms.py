@@ -78,6 +78,12 @@ class Limits(Terms):
         description="How long the question stays open whether a drain may be forced. Default 4h:"
         " within one shift. No answer is a no.",
     )
+    idle_look: Duration = Field(
+        default=parse_duration("15m"),
+        description="How often it is looked whether jobs still use the GPUs of a node whose repair"
+        " may begin sooner if they do not. Default 15m: one list of Pods, and the repair is in no"
+        " hurry.",
+    )
     pause: Duration = Field(
         default=parse_duration("7d"),
         description="How long a pause by a person may last. Default 7d: forgotten pauses cost"

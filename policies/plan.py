@@ -1,28 +1,28 @@
-"""Which repairs are left for the faults that stand, and when the first may begin.
+"""Which repairs are left for the faults that stand.
 
-Several faults at once: the worst ladder, the shortest time. What was tried for a fault is behind
-it; what was tried too often on this machine or part is left out; advice skips forward and never
-adds. An empty plan is a hand-off that says why.
+Each fault has its own ladder: what was tried for it is behind it, what was tried too often on this
+machine or part or lacks a means is left out, advice skips forward and never adds. Of several faults
+the harshest step that one of them asks for comes next; a fault with nothing left needs a person,
+unless a step that is left for another one serves its part, too.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
-from fleet.fault import Advice, Fault, FaultName
-from fleet.incident import Attempt
-from fleet.outcome import OutcomeKind, PastAttempt
-from fleet.part import Part
+from fleet.fault import Advice, Fault
+from fleet.outcome import OutcomeKind
 from fleet.sighting import Sighting
-from fleet.step import REPAIRS, Means, Step
+from fleet.step import Step
+from policies.attempts import rank, serves, tried_for, used_up, was_for
 from policies.fault_terms import Drain, FaultTerms
-from policies.parts import gpu_of
+from policies.means import can, missing
 from policies.questions import left_out
 from policies.scene import Scene
+from policies.tolerance import is_due
 
-MEANS = frozenset({Step.END_JOB, Step.RESET_GPU, Step.REBOOT})
-"""The repairs that the engine can do itself; each other one is a hand-off that asks for it."""
+MOST_NEEDS = 4
+"""Faults that one hand-off names; the rest is counted."""
 
 _ADVISED = {
     Advice.RESET_GPU: Step.RESET_GPU,
@@ -36,6 +36,7 @@ class Plan:
     """The repairs that are left, in order, and the fault whose ladder it is.
 
     `needs` says what a person must do; it is empty exactly where the first step can be done.
+    `empties`: the policy lists no step, yet wants the node empty before a person gets it.
     """
 
     fault: Fault
@@ -48,6 +49,11 @@ class Plan:
         """The step to do next, if the engine may and can do it."""
         return self.steps[0] if self.steps and not self.needs else None
 
+    @property
+    def empties(self) -> bool:
+        """Whether the node is to be empty before a person gets it."""
+        return not self.terms.steps and self.terms.drain is not None
+
 
 def plan_of(scene: Scene) -> Plan | None:
     """The plan for what stands; None where nothing does. Made once a scene."""
@@ -55,7 +61,7 @@ def plan_of(scene: Scene) -> Plan | None:
         return None
     made = _PLANS.get(scene)
     if made is None:
-        made = max((_plan_for(scene, each) for each in scene.standing), key=_severity)
+        made = _worst(scene)
         _PLANS[scene] = made
     return made
 
@@ -64,25 +70,46 @@ _PLANS: WeakKeyDictionary[Scene, Plan] = WeakKeyDictionary()
 """Several guards ask for the plan of one decision; it goes with its scene."""
 
 
-def _severity(plan: Plan) -> tuple[int, int, int, str]:
-    """A ladder that is at its end is worst, then the one that begins highest, then the longest."""
-    begins = REPAIRS.index(plan.steps[0]) if plan.steps else len(REPAIRS)
-    return (begins, len(plan.needs), len(plan.steps), plan.fault.key)
+def _worst(scene: Scene) -> Plan:
+    plans = [(each, _plan_for(scene, each)) for each in scene.standing]
+    able = [plan for _, plan in plans if plan.steps]
+    stuck = [plan for each, plan in plans if is_due(scene, each) and not _served(plan, able)]
+    if stuck or not able:
+        return _handed_over(stuck or [plan for _, plan in plans])
+    return max(able, key=_severity)
+
+
+def _served(plan: Plan, able: Iterable[Plan]) -> bool:
+    """Whether a step that is left, for this fault or another, would serve its part."""
+    return bool(plan.steps) or any(
+        serves(step, each.fault.part, plan.fault.part) for each in able for step in each.steps
+    )
+
+
+def _severity(plan: Plan) -> tuple[int, int, str]:
+    """The ladder that begins highest is worst, then the longest."""
+    return (rank(plan.steps[0]), len(plan.steps), plan.fault.key)
+
+
+def _handed_over(stuck: list[Plan]) -> Plan:
+    """One plan that says for every fault what a person must do, drained first if any wants it."""
+    ordered = sorted(stuck, key=lambda each: (not each.empties, each.fault.key))
+    needs = tuple(dict.fromkeys(need for each in ordered for need in each.needs))
+    more = (f"and {len(needs) - MOST_NEEDS} more faults",) * (len(needs) > MOST_NEEDS)
+    return replace(ordered[0], steps=(), needs=(*needs[:MOST_NEEDS], *more))
 
 
 def _plan_for(scene: Scene, sighting: Sighting) -> Plan:
     fault = sighting.fault
     terms = scene.policy.fault(fault.name)
     advised = _skip_to_advice(terms.steps, fault.advice)
-    behind = _tried_for(scene.repairs, fault)
-    left = tuple(each for each in advised if _rank(each) > behind)
-    may = tuple(each for each in left if not _used_up(scene, fault, terms, each))
-    said = next((left_out(scene, each) for each in may if left_out(scene, each)), "")
-    may = tuple(each for each in may if not left_out(scene, each))
-    needs = _needs(scene, fault, terms, (advised, left, may))
-    if said and not may:
-        needs = (f"look at {fault.name} on {fault.part} of {scene.incident.node.name}: {said}",)
-    return Plan(fault, terms, may, needs)
+    behind = tried_for(scene, fault)
+    left = tuple(each for each in advised if rank(each) > behind)
+    may = tuple(each for each in left if not used_up(scene, fault, terms, each))
+    kept = tuple(each for each in may if not left_out(scene, each))
+    able = tuple(each for each in kept if can(scene, each))
+    needs = _needs(scene, fault, terms, (advised, left, may, kept, able))
+    return Plan(fault, terms, () if needs else able, needs)
 
 
 def _skip_to_advice(steps: tuple[Step, ...], advice: Advice) -> tuple[Step, ...]:
@@ -90,48 +117,19 @@ def _skip_to_advice(steps: tuple[Step, ...], advice: Advice) -> tuple[Step, ...]
     if advice is Advice.HAND_OFF:
         return ()
     wanted = _ADVISED.get(advice)
-    return steps if wanted is None else tuple(s for s in steps if _rank(s) >= _rank(wanted))
+    return steps if wanted is None else tuple(s for s in steps if rank(s) >= rank(wanted))
 
 
-def _rank(step: Step) -> int:
-    return REPAIRS.index(step)
-
-
-def _tried_for(repairs: Sequence[Attempt], fault: Fault) -> int:
-    """The highest rank that was tried for this very fault; -1 for none."""
-    keyed = (each for each in repairs if any(one.key == fault.key for one in each.request.faults))
-    return max((_rank(each.step) for each in keyed), default=-1)
-
-
-def _used_up(scene: Scene, fault: Fault, terms: FaultTerms, step: Step) -> bool:
-    return times_tried(scene, fault.part, step, terms.attempts.window) >= terms.attempts.of(step)
-
-
-def times_tried(scene: Scene, part: Part, step: Step, window: timedelta) -> int:
-    """How often a step was tried on a part, or on the machine, within the window before now."""
-    recall = scene.incident.last(Step.RECALL)
-    past = recall.outcome.past if recall else ()
-    since = scene.now - window
-    every = (*past, *_remembered(scene.repairs))
-    return sum(each.step is step and each.at >= since and _concerns(each, part) for each in every)
-
-
-def _remembered(repairs: Iterable[Attempt]) -> Iterable[PastAttempt]:
-    return (PastAttempt(each.step, each.started, each.request.parts) for each in repairs)
-
-
-def _concerns(attempt: PastAttempt, part: Part) -> bool:
-    if attempt.step is not Step.RESET_GPU or not attempt.parts:
-        return True
-    return gpu_of(part) in {gpu_of(each) for each in attempt.parts}
+def _where(scene: Scene, fault: Fault) -> str:
+    return f"{fault.name} on {fault.part} of {scene.incident.node.name}"
 
 
 def _needs(
     scene: Scene, fault: Fault, terms: FaultTerms, sieves: tuple[tuple[Step, ...], ...]
 ) -> tuple[str, ...]:
     """What a person must do, by the sieve that let no step through; empty where one is left."""
-    advised, left, may = sieves
-    where = f"{fault.name} on {fault.part} of {scene.incident.node.name}"
+    advised, left, may, kept, able = sieves
+    where = _where(scene, fault)
     if scene.recurrences > scene.limits.recurrences:
         return (f"find out why {where} came back {scene.recurrences} times (limit recurrences)",)
     if fault.advice is Advice.HAND_OFF:
@@ -143,43 +141,39 @@ def _needs(
             f"{fault.advice} {where} yourself: its evidence asks for that, its ladder has none",
         )
     if not left:
-        return (f"look at {where}: every step of its ladder was tried and it still stands",)
+        return (f"look at {where}: {_how_it_went(scene, fault)}, and it still stands",)
     if not may:
         tried = ", ".join(f"{each} {terms.attempts.of(each)} times" for each in left)
         return (f"look at {where}: tried {tried} within {terms.attempts.window.days} days already",)
-    return _means_missing(scene, fault, may[0], where)
-
-
-def _means_missing(scene: Scene, fault: Fault, step: Step, where: str) -> tuple[str, ...]:
-    if fault.name is FaultName.HOST_UNREACHABLE:
-        return (f"{step} {where} from outside (provider or power): it does not answer",)
-    if step not in MEANS:
-        return (f"{step} the node, for {where}: the engine has no means for {step} here",)
+    if not kept:
+        said = next(left_out(scene, each) for each in may)
+        return (f"look at {where}: {said}",)
+    if not able:
+        wanted = " or ".join(kept)
+        return (f"{wanted} the node yourself, for {where}: no means here; {missing(scene, kept)}",)
     return ()
 
 
-def may_launch(scene: Scene) -> bool:
-    """Whether a successor can be had before the node goes."""
-    recall = scene.incident.last(Step.RECALL, OutcomeKind.SUCCEEDED)
-    return recall is not None and Means.LAUNCH in recall.outcome.means
+def _how_it_went(scene: Scene, fault: Fault) -> str:
+    """What was tried for a fault, each step once, with how it ended if it did not succeed."""
+    ends = {each.step: each.outcome for each in scene.repairs if was_for(each, fault)}
+    words = (
+        str(step) if end.kind is OutcomeKind.SUCCEEDED else f"{step} ({end.reason or end.kind})"
+        for step, end in ends.items()
+    )
+    return f"tried {', '.join(words)}"
 
 
 def drain_of(scene: Scene, step: Step) -> Drain | None:
     """How the node is emptied before a step: the shortest deadline of what stands.
 
-    A reboot or a replace always needs an empty node, whatever a policy leaves out; ending a job is
-    itself the way to have its pods leave.
+    A reboot or a replace always needs an empty node, whatever a policy leaves out. A node that does
+    not answer cannot be emptied; ending a job is itself the way to have its pods leave.
     """
-    if step is Step.END_JOB:
+    if step is Step.END_JOB or not scene.answers:
         return None
     drains = [scene.policy.fault(each.fault.name).drain for each in scene.standing]
     given = [each for each in drains if each is not None]
     if given:
         return min(given, key=lambda each: each.deadline)
     return Drain() if step in (Step.REBOOT, Step.REPLACE) else None
-
-
-def due_of(scene: Scene) -> datetime | None:
-    """When the first of the standing faults has been tolerated long enough."""
-    times = (each.first + scene.policy.fault(each.fault.name).tolerate for each in scene.standing)
-    return min(times, default=None)

@@ -7,6 +7,7 @@ and kept, since one decision asks for many of them several times.
 from datetime import datetime
 from functools import cached_property
 
+from fleet.fault import FaultName
 from fleet.incident import Attempt, Incident
 from fleet.order import Order, Verb
 from fleet.outcome import OutcomeKind
@@ -18,7 +19,7 @@ from policies.ladder import DISRUPTS, On
 from policies.reading import read_outcome
 from policies.schema import Policy
 
-SERVING = (Step.GIVE_BACK,)
+SERVING = (Step.GIVE_BACK, Step.IDLE)
 """Steps that serve a stage and do not move the ladder."""
 TRIED = (OutcomeKind.SUCCEEDED, OutcomeKind.PERMANENT, OutcomeKind.AMBIGUOUS)
 """Outcomes by which a repair counts as tried: it happened, or it may have, or it cannot."""
@@ -55,9 +56,32 @@ class Scene:
 
     @cached_property
     def standing(self) -> tuple[Sighting, ...]:
-        """Faults that stand and that the policy holds a node for."""
-        standing = self.incident.standing
-        return tuple(each for each in standing if self.policy.fault(each.fault.name).hold)
+        """Faults that stand and that the policy holds a node for.
+
+        One that may not recover by itself stands until something was repaired.
+        """
+        terms = ((each, self.policy.fault(each.fault.name)) for each in self.incident.sightings)
+        return tuple(
+            each
+            for each, its in terms
+            if its.hold and (each.cleared is None or not (its.may_recover or self._mended(each)))
+        )
+
+    def _mended(self, sighting: Sighting) -> bool:
+        done = (each for each in self.repairs if each.outcome.kind is OutcomeKind.SUCCEEDED)
+        return any(each.started >= sighting.since for each in done)
+
+    @cached_property
+    def answers(self) -> bool:
+        """Whether the node's kubelet does not stand accused of silence."""
+        silent = FaultName.HOST_UNREACHABLE
+        return all(each.fault.name is not silent for each in self.standing)
+
+    @cached_property
+    def idle_at(self) -> datetime | None:
+        """When no Pod used the node's GPUs under this hold: none has come since."""
+        idle = self.incident.last(Step.IDLE, OutcomeKind.SUCCEEDED)
+        return idle.ended if idle and idle.started >= self.hold_started else None
 
     def says_healthy(self, report: Report | None) -> bool:
         """Whether a report is a witness of this boot and node, and says that nothing is wrong."""
@@ -96,9 +120,11 @@ class Scene:
 
     @cached_property
     def repairs(self) -> tuple[Attempt, ...]:
-        """Repairs that count as tried, whoever did them."""
-        tried = (each for each in self.incident.attempts if each.step in REPAIRS)
-        return tuple(each for each in tried if each.outcome.kind in TRIED)
+        """Repairs that count as tried, whoever did them: also one that failed too often."""
+        tried = [each for each in self.incident.attempts if each.step in REPAIRS]
+        vain = [each.step for each in tried if each.outcome.kind is OutcomeKind.TRANSIENT]
+        given_up = {each for each in vain if vain.count(each) >= self.limits.step_tries}
+        return tuple(e for e in tried if e.outcome.kind in TRIED or e.step in given_up)
 
     @cached_property
     def repaired(self) -> bool:

@@ -11,9 +11,10 @@ from fleet.reason import BUSY_ELSEWHERE, INTERRUPTED, PAUSED
 from fleet.step import Step
 from policies.guards import GUARDS
 from policies.ladder import Guard
-from policies.plan import drain_of, due_of, plan_of
+from policies.plan import drain_of, plan_of
 from policies.questions import approval_until, force_until, skipped, stuck
 from policies.scene import Scene
+from policies.tolerance import due_of, next_look
 
 
 def _node_away(scene: Scene) -> datetime | None:
@@ -35,8 +36,16 @@ def _nothing_stands(scene: Scene) -> datetime | None:
     return None if scene.standing else scene.hold_started + scene.limits.unknown_wait
 
 
+def _tolerated(scene: Scene) -> datetime | None:
+    due, look = due_of(scene), next_look(scene)
+    return min(due, look) if due and look else due
+
+
 def _clearing(scene: Scene) -> datetime | None:
+    """After the first pass; the second shows that the agent was given time enough."""
     assert scene.cursor, "only a verify is followed by a wait for the agent"
+    if scene.tries > 1:
+        return None
     return scene.cursor.ended + scene.limits.unknown_wait
 
 
@@ -48,6 +57,12 @@ def _resting(scene: Scene) -> datetime | None:
         return None
     long = outcome.reason in (PAUSED, BUSY_ELSEWHERE)
     return ended + (scene.limits.look_again if long else scene.limits.step_pause)
+
+
+def _dispute_rests(scene: Scene) -> datetime | None:
+    assert scene.cursor, "only a verify can be disputed"
+    disputed = GUARDS[Guard.DISPUTED](scene)
+    return scene.cursor.ended + scene.limits.step_pause if disputed else None
 
 
 def _queued(scene: Scene) -> datetime | None:
@@ -78,10 +93,6 @@ def _on_probation(scene: Scene) -> datetime | None:
     return release.ended + longest if release and longest else None
 
 
-def _tolerated(scene: Scene) -> datetime | None:
-    return None if skipped(scene, Step.TOLERATE, scene.hold_started) else due_of(scene)
-
-
 def _unapproved(scene: Scene) -> datetime | None:
     plan = plan_of(scene)
     return approval_until(scene, plan.next) if plan and plan.next else None
@@ -102,6 +113,7 @@ TIMERS: Mapping[Guard, Callable[[Scene], datetime | None]] = {
     Guard.UNAPPROVED: _unapproved,
     Guard.STUCK: _stuck,
     Guard.CLEARING: _clearing,
+    Guard.DISPUTE_RESTS: _dispute_rests,
     Guard.RESTING: _resting,
     Guard.QUEUED: _queued,
     Guard.SETTLING: _settling,

@@ -1,7 +1,8 @@
 """Decisions in sentences for people: what is known, why this comes next, what a person must do."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from fleet.fault import Fault
 from fleet.instant import format_instant
 from fleet.step import Step
 from policies.durations import format_duration
@@ -9,6 +10,7 @@ from policies.ladder import Guard, Move, On
 from policies.plan import plan_of
 from policies.questions import not_forced
 from policies.scene import Scene
+from policies.tolerance import stay_of
 
 MOST_FACTS = 12
 NEXT = (
@@ -68,12 +70,8 @@ def _why(scene: Scene, move: Move) -> str:
         rest = ", then ".join(plan.steps)
         return f"{plan.fault.name} on {plan.fault.part}: {rest}, then hand-off"
     if move.when is Guard.TOLERATED and plan:
-        return f"jobs may stay {format_duration(_tolerance(scene))} after the first sight"
+        return f"jobs may stay {format_duration(stay_of(scene))} after the first sight"
     return str(move.when)
-
-
-def _tolerance(scene: Scene) -> timedelta:
-    return min(scene.policy.fault(each.fault.name).tolerate for each in scene.standing)
 
 
 def _people(scene: Scene) -> tuple[str, ...]:
@@ -114,6 +112,8 @@ def _after_the_last(scene: Scene) -> str:
     detail = outcome.detail or outcome.reason or "no detail"
     if step is Step.VERIFY and scene.on is On.PASSED:
         return _contradiction(scene)
+    if step is Step.VERIFY and scene.on is On.STANDS:
+        return _recanted(scene)
     if step is Step.VERIFY:
         return f"check {_node(scene)} by hand: {scene.tries} verifies could not tell ({detail})"
     if step is Step.RECALL:
@@ -129,10 +129,25 @@ def _after_the_last(scene: Scene) -> str:
 
 def _contradiction(scene: Scene) -> str:
     codes = ", ".join(each.fault.code for each in scene.standing)
+    passes = f"our own checks passed {scene.tries} times on {_node(scene)}"
     if not codes:
-        return f"see why {_node(scene)} is not reported healthy: our own checks pass"
-    text = f"suspect the witness, not the node: our own checks pass on {_node(scene)}"
-    return f"{text}, while {codes} still says otherwise"
+        return f"see why {_node(scene)} is not reported healthy: {passes}"
+    lasting = [each.fault for each in scene.standing if each.cleared]
+    if lasting:
+        return (
+            f"say what becomes of {_node(scene)}: {passes}, which does not undo {_named(lasting)}"
+        )
+    return f"suspect the witness, not the node: {passes}, while {codes} still says otherwise"
+
+
+def _recanted(scene: Scene) -> str:
+    seen = _named([each.fault for each in scene.standing])
+    said = f"the agent of {_node(scene)} says that it is well"
+    return f"find out who is right: {said}, our own check saw {seen} {scene.tries} times"
+
+
+def _named(faults: list[Fault]) -> str:
+    return ", ".join(f"{each.name} on {each.part} ({each.code})" for each in faults)
 
 
 def _seconds(at: datetime) -> datetime:

@@ -9,6 +9,7 @@ before anything could stop them.
 from collections.abc import Mapping
 from enum import StrEnum
 
+from fleet.fault import FaultName
 from fleet.incident import Incident
 from fleet.message import Granted, HoldRemoved, Message, NodeGone, Reported
 from fleet.order import Order, Verb
@@ -26,12 +27,14 @@ class Interruption(StrEnum):
     NODE_GONE = "node gone"
     RECOVERED = "recovered"
     REBOOTED = "rebooted by somebody else"
+    UNREACHABLE = "the node does not answer any more"
 
 
 INTERRUPTS: Mapping[Step, frozenset[Interruption]] = {
     Step.HOLD: frozenset(),
     Step.RECALL: frozenset(),
     Step.LEASE: frozenset(),
+    Step.IDLE: frozenset(),
     Step.DRAIN: frozenset(Interruption),
     Step.END_JOB: frozenset(Interruption),
     Step.RESET_GPU: frozenset(),
@@ -94,6 +97,13 @@ def _reported(message: Reported, incident: Incident) -> Interruption | None:
     after = incident.with_message(message)
     if after.boot_id != incident.boot_id and incident.boot_id:
         return Interruption.REBOOTED
-    if after.report is message.report and message.report.clean:
+    if after.report is not message.report:
+        return None
+    if message.report.clean:
         return Interruption.RECOVERED
-    return None
+    silent = _silent(after) and not _silent(incident)
+    return Interruption.UNREACHABLE if silent else None
+
+
+def _silent(incident: Incident) -> bool:
+    return any(each.fault.name is FaultName.HOST_UNREACHABLE for each in incident.standing)

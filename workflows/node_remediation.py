@@ -227,7 +227,7 @@ class NodeRemediation(People):
 ANSWER = cast("type", Decision)
 """A union is a type to the converter, though not to the SDK's signature."""
 
-SILENT = (Step.RECALL, Step.GIVE_BACK)
+SILENT = (Step.RECALL, Step.GIVE_BACK, Step.IDLE)
 """Steps that serve others and are no stage to look for in a list."""
 
 

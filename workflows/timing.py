@@ -61,6 +61,7 @@ TIMING: Mapping[Step, Timing] = {
     Step.RECALL: Timing(_retry(5), at_most=_ASK),
     Step.LEASE: Timing(_retry(5), at_most=_ASK),
     Step.GIVE_BACK: Timing(_retry(5), at_most=_ASK),
+    Step.IDLE: _CALL,
     Step.DRAIN: _LONG,
     Step.END_JOB: _LONG,
     Step.RESET_GPU: _HARM,

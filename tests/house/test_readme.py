@@ -11,7 +11,7 @@ from fleet.step import Step
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
-SERVING = {Step.RECALL, Step.GIVE_BACK, Step.CLOSE, Step.END_JOB, Step.LAUNCH}
+SERVING = {Step.RECALL, Step.GIVE_BACK, Step.CLOSE, Step.END_JOB, Step.LAUNCH, Step.IDLE}
 """Steps that no picture for users shows."""
 
 

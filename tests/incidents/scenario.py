@@ -16,6 +16,10 @@ Lines of a script, one a happening; times are seconds with a unit (`90s`, `10m`,
     at 60s opted out                            by label
     at 60s pause|resume|skip|cancel|release|approve|deny NAME WORDS    as the workflow takes them
     STEP heals|succeeds|transient|permanent|ambiguous|cancelled|superseded [REASON] [30s]
+    means inside provider power launch replace  what a recall finds; `inside` where nothing is said
+    at 60s answers                              the node is reachable again
+    at 60s recants                              the agent says that all is well, and it is not
+    at 60s idle                                 no Pod uses the GPUs any more
     past STEP PART 3d                           an attempt of an earlier incident, so long ago
 """
 
@@ -27,11 +31,12 @@ from functools import cache
 from pathlib import Path
 
 from fleet.decision import Ask
+from fleet.fault import FaultName
 from fleet.message import Granted, HoldRemoved, Message, NodeGone
 from fleet.order import ANSWERS, Order, Said, Verb
 from fleet.outcome import Outcome, OutcomeKind, PastAttempt
 from fleet.part import parse_part
-from fleet.step import Step
+from fleet.step import Means, Step
 from policies.document import default_policy, load
 from policies.durations import parse_duration
 from policies.scene import Scene
@@ -74,6 +79,8 @@ def _add(world: World, line: list[str]) -> None:
             world.phantoms = (*world.phantoms, a_fault(part, name, *more))
         case ["at", when, *what]:
             world.at(parse_duration(when).total_seconds(), _happening(what))
+        case ["means", *means]:
+            world.means = tuple(Means(each) for each in means)
         case ["past", step, part, ago]:
             past = PastAttempt(Step(step), START - parse_duration(ago), (parse_part(part),))
             script = Script(Outcome(OutcomeKind.SUCCEEDED, past=(*_past(world), past)))
@@ -134,6 +141,14 @@ def _happening(what: list[str]) -> Callable[[World], Message | None]:  # noqa: C
             case ["rebooted", *healing]:
                 world.faults = () if healing else world.faults
                 world.boot = f"b{int(world.boot[1:]) + 1}"
+            case ["answers"]:
+                silent = FaultName.HOST_UNREACHABLE
+                world.faults = tuple(each for each in world.faults if each.name is not silent)
+            case ["recants"]:
+                world.recanted = True
+            case ["idle"]:
+                world.busy = False
+                return None
             case ["granted"]:
                 return Granted(world.now)
             case ["gone"]:

@@ -1,10 +1,9 @@
 import pytest
 
 from fleet.outcome import Outcome, OutcomeKind
-from fleet.step import Step
+from fleet.step import REPAIRS, Step
 from policies.guards import GUARDS
-from policies.ladder import FIRST, LADDER, Ending, Guard, On, as_mermaid, as_text
-from policies.plan import MEANS
+from policies.ladder import FIRST, LADDER, Ending, Guard, Move, On, as_mermaid, as_text
 from policies.reading import read_outcome
 from policies.scene import SERVING
 from policies.timers import TIMERS
@@ -14,6 +13,9 @@ from workflows.timing import TIMING
 WAITING = {Step.TOLERATE, Step.PROBATION, Step.HAND_OFF}
 """Stages that are not asked of an activity."""
 ASKED = set(Step) - WAITING
+PROVEN = (Step.END_JOB, Step.RESET_GPU, Step.REBOOT)
+"""Repairs after which the machine is looked at; one that was replaced is gone."""
+HARMFUL = {*REPAIRS, Step.DRAIN}
 MOVES = [move for row in (FIRST, *LADDER.values()) for move in row]
 
 
@@ -42,7 +44,7 @@ def test_what_an_incident_waits_in_is_never_asked_of_an_activity():
 
 
 def test_a_repair_leads_to_a_verify_and_to_nothing_else():
-    for step in MEANS:
+    for step in PROVEN:
         assert {move.to for move in LADDER[step, On.DONE]} == {Step.VERIFY}
 
 
@@ -53,9 +55,10 @@ def test_only_a_passed_verify_or_positive_health_leads_to_release():
                 assert move.when in (Guard.RECOVERED, Guard.PROVEN), (step, on)
 
 
-def test_unclear_never_leads_to_a_repair():
-    harmful = {*MEANS, Step.DRAIN}
-    assert not harmful & {move.to for move in LADDER[Step.VERIFY, On.UNCLEAR]}
+def test_unclear_never_leads_to_a_repair_of_a_node_that_answers():
+    row = LADDER[Step.VERIFY, On.UNCLEAR]
+    handed_off = row.index(Move(Step.HAND_OFF, Guard.ANSWERS))
+    assert not HARMFUL & {move.to for move in row[:handed_off]}
 
 
 def test_a_reset_a_reboot_or_a_replace_that_has_begun_is_never_cut_short():

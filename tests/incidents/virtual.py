@@ -20,7 +20,7 @@ from fleet.outcome import Outcome, OutcomeKind
 from fleet.part import parse_part
 from fleet.reason import INTERRUPTED
 from fleet.report import Report
-from fleet.step import Step
+from fleet.step import Means, Step
 from policies.decide import decide
 from policies.schema import Policy
 from workflows.drive import Ports, drive, noted
@@ -28,7 +28,14 @@ from workflows.drive import Ports, drive, noted
 START = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 IDLE_LIMIT = timedelta(days=60)
 """A scenario in which nothing happens for so long is over: it waits for a person."""
-LONG = {Step.DRAIN: 120, Step.RESET_GPU: 20, Step.REBOOT: 300, Step.VERIFY: 10}
+LONG = {
+    Step.DRAIN: 120,
+    Step.RESET_GPU: 20,
+    Step.REBOOT: 300,
+    Step.LAUNCH: 240,
+    Step.REPLACE: 120,
+    Step.VERIFY: 10,
+}
 """Seconds that a step takes where the script says nothing; others take one."""
 
 Happening = Callable[["World"], Message | None]
@@ -66,6 +73,9 @@ class World:
     boot: str = "b1"
     node: NodeIdentity = field(default_factory=lambda: an_opening().node)
     witness: bool = True
+    busy: bool = True
+    recanted: bool = False
+    means: tuple[Means, ...] = (Means.INSIDE,)
     managed: bool = True
     unknown: tuple[str, ...] = ()
     scripts: dict[Step, deque[Script]] = field(default_factory=lambda: defaultdict(deque))
@@ -84,7 +94,7 @@ class World:
         self.at((self.now - START).total_seconds() + seconds, happening)
 
     def report(self) -> Reported:
-        said = (*self.faults, *self.phantoms)
+        said = () if self.recanted else (*self.faults, *self.phantoms)
         known = (self.now, self.witness, self.managed)
         return Reported(Report(self.node, self.boot, said, self.unknown, *known), self.now)
 
@@ -156,6 +166,10 @@ class World:
         self.say(f"{step}: {_words(outcome)}")
         return outcome
 
+    @property
+    def unreachable(self) -> bool:
+        return any(each.name is FaultName.HOST_UNREACHABLE for each in self.faults)
+
     def _script(self, step: Step) -> Script:
         if self.scripts[step]:
             return self.scripts[step].popleft()
@@ -168,6 +182,12 @@ class World:
             self.boot = f"b{int(self.boot[1:]) + 1}"
             self.soon(15, World.report)
         outcome = replace(script.outcome, boot_id=script.outcome.boot_id or self.boot)
+        if step is Step.RECALL and outcome.kind is OutcomeKind.SUCCEEDED:
+            return replace(outcome, means=self.means)
+        if step is Step.IDLE and self.busy:
+            return replace(outcome, kind=OutcomeKind.TRANSIENT, reason="in-use")
+        if step is Step.VERIFY and self.unreachable:
+            return replace(outcome, kind=OutcomeKind.TRANSIENT, reason="unverified")
         if step is Step.VERIFY and outcome.kind is OutcomeKind.SUCCEEDED and not outcome.findings:
             found = tuple(finding(each) for each in self.faults)
             if found:

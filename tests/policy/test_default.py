@@ -109,6 +109,7 @@ def test_what_is_left_out_takes_the_smallest_power() -> None:
             "unknown_wait": "30m",
             "look_again": "5m",
             "answer": "4h",
+            "idle_look": "15m",
             "pause": "7d",
             "cool_down": "1h",
         },
