@@ -35,6 +35,7 @@ from activities.clock import utc_now
 from activities.close import CloseActivities
 from activities.coalescer import Coalescer
 from activities.drain import DrainActivities
+from activities.end_job import EndJobActivities
 from activities.event_writer import EventWriter
 from activities.hold import HoldActivities
 from activities.idle import IdleActivities
@@ -249,6 +250,7 @@ def _steps(
         Recall(TemporalMemory(client), MeansReader(kubernetes, provider)).recall,
         IdleActivities(kubernetes).idle,
         DrainActivities(kubernetes).drain,
+        EndJobActivities(kubernetes).end_job,
         ResetGpuActivities(kubernetes, pods).reset_gpu,
         RebootActivities(kubernetes, ways, operations).reboot,
         LaunchActivities(kubernetes, operations).launch,

@@ -25,7 +25,9 @@ from activities.pods import (
     PodClass,
     daemon_set_of,
     plan_drain,
+    plan_text,
 )
+from activities.sick_gpus import SickGpus, sick_gpus
 from activities.waiting import Listing, list_all, wait_until
 from fleet.errors import NotFound
 from fleet.node import Manifest, NodeState
@@ -33,6 +35,7 @@ from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Json, Kubernetes
 from fleet.reason import DEADLINE, NEEDS_APPROVAL
 from fleet.request import StepRequest
+from fleet.step import Step
 
 PODS = "/api/v1/pods"
 
@@ -47,6 +50,9 @@ SETTLE = timedelta(seconds=5)
 
 KUBELET_MARGIN = timedelta(seconds=30)
 """What a kubelet needs beyond the grace to report that a Pod is gone."""
+
+PLAN_LIMIT = 20_000
+"""Characters of the plan in a heartbeat: some two hundred pods, more than a node runs."""
 
 NAMED = 10
 """Pods named in a progress line or a detail; the rest is counted."""
@@ -78,8 +84,9 @@ class DrainActivities:
 
     async def _run(self, request: StepRequest, progress: Progress) -> Outcome:
         evictions = Evictions(self._kubernetes, self._now, self._jitter)
-        drain = _Drain(self._kubernetes, request, progress, self._now, self._settle, evictions)
-        return await drain.run()
+        return await Draining(
+            self._kubernetes, request, progress, self._now, self._settle, evictions
+        ).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,9 @@ class _Round:
         return tuple(each for each in self.plan if each.kind in kinds)
 
 
-class _Drain:
+class Draining:
+    """The rounds of one drain; `concerns` narrows it to some of the node's Pods."""
+
     def __init__(
         self,
         kubernetes: Kubernetes,
@@ -104,7 +113,11 @@ class _Drain:
         now: Clock,
         settle: timedelta,
         evictions: Evictions,
+        concerns: Callable[[Manifest], bool] = lambda _: True,
     ) -> None:
+        self._concerns = concerns
+        self._sick: SickGpus | None = None
+        self._told = False
         self._kubernetes = kubernetes
         self._request = request
         self._progress = progress
@@ -115,10 +128,12 @@ class _Drain:
         self._query = {"fieldSelector": f"spec.nodeName={request.node.name}"}
 
     async def run(self) -> Outcome:
+        """Rounds until what must be gone is gone, or until there is a reason to stop."""
         while True:
             seen = await self._look()
             if isinstance(seen, Outcome):
                 return seen
+            self._tell(seen)
             end = self._end(seen)
             if end:
                 return end
@@ -143,9 +158,29 @@ class _Drain:
         if isinstance(sight, Outcome):
             return sight
         listing = await list_all(self._kubernetes, PODS, self._query)
-        lost = [uid for pod in listing.objects if (uid := await self._lost_daemon_set(pod))]
-        terms = DrainTerms.of(sight.manifest, sight.node, self._request, lost)
-        return _Round(sight.node, terms, listing, plan_drain(listing.objects, terms, self._now()))
+        pods = [each for each in listing.objects if self._concerns(each)]
+        lost = [uid for pod in pods if (uid := await self._lost_daemon_set(pod))]
+        spared = await self._spared(pods)
+        terms = DrainTerms.of(sight.manifest, sight.node, self._request, lost, spared)
+        return _Round(sight.node, terms, listing, plan_drain(pods, terms, self._now()))
+
+    async def _spared(self, pods: Sequence[Manifest]) -> frozenset[str]:
+        """Before a reset: Pods that surely hold other GPUs than the sick ones."""
+        if self._request.makes_way_for is not Step.RESET_GPU:
+            return frozenset()
+        if self._sick is None:
+            self._sick = await sick_gpus(self._kubernetes, self._request)
+        return self._sick.spared(pods)
+
+    def _tell(self, seen: _Round) -> None:
+        """The whole plan once, before anything is done about it."""
+        if not self._told:
+            self._progress.say(f"plan: {plan_text(seen.plan)}"[:PLAN_LIMIT])
+        self._told = True
+
+    def _plan(self, pods: Sequence[Json], seen: _Round) -> tuple[PlannedPod, ...]:
+        concerned = (each for each in pods if self._concerns(each))
+        return plan_drain(concerned, seen.terms, self._now())
 
     async def _lost_daemon_set(self, pod: Manifest) -> str | None:
         """The UID of the Pod's DaemonSet if that is gone; each is asked for once a drain."""
@@ -167,7 +202,7 @@ class _Drain:
         self._progress.say("empty; waiting whether it stays so")
 
         def appeared(pods: Sequence[Json]) -> bool | None:
-            plan = plan_drain(pods, seen.terms, self._now())
+            plan = self._plan(pods, seen)
             return True if any(each.kind in WAITED for each in plan) else None
 
         if await self._wait(appeared, self._now() + self._settle, seen.listing):
@@ -189,7 +224,7 @@ class _Drain:
         before = _signature(seen.plan)
 
         def changed(pods: Sequence[Json]) -> bool | None:
-            plan = plan_drain(pods, seen.terms, self._now())
+            plan = self._plan(pods, seen)
             return True if _signature(plan) != before else None
 
         await self._wait(changed, self._next_moment(seen), seen.listing)

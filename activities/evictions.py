@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from activities.budgets import budgets_of, describe
 from activities.clock import Clock
 from activities.eviction import Answer, Reaction, delay, read_answer
+from activities.eviction_requests import EvictionRequests
 from activities.pods import PlannedPod
 from activities.waiting import list_all
 from fleet.errors import Ambiguous, Refused, Transient
@@ -37,8 +38,15 @@ class _Asked:
 class Evictions:
     """The evictions of one drain."""
 
-    def __init__(self, kubernetes: Kubernetes, now: Clock, jitter: Callable[[], float]) -> None:
-        """`jitter` gives numbers in 0..1."""
+    def __init__(
+        self,
+        kubernetes: Kubernetes,
+        now: Clock,
+        jitter: Callable[[], float],
+        requests: EvictionRequests | None = None,
+    ) -> None:
+        """`jitter` gives numbers in 0..1; `requests` where pods are to be asked first."""
+        self._requests = requests
         self._kubernetes = kubernetes
         self._now = now
         self._jitter = jitter
@@ -88,6 +96,10 @@ class Evictions:
 
     async def _evict(self, pod: PlannedPod) -> Answer:
         """Evict this UID, and no other Pod that may have taken its name."""
+        if self._requests:
+            asked = await _answer(self._ask_itself(self._requests, pod))
+            if asked.reaction is not Reaction.STUCK:
+                return asked
         body: Json = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -95,6 +107,11 @@ class Evictions:
             "deleteOptions": {"preconditions": {"uid": pod.uid}},
         }
         return await _answer(self._kubernetes.create(f"{pod.path}/eviction", body))
+
+    async def _ask_itself(self, requests: EvictionRequests, pod: PlannedPod) -> None:
+        """Raises Refused where the pod cannot be asked, and must be evicted."""
+        if not await requests.ask(pod):
+            raise Refused(422, "NotAsked", "its responders cannot be asked")
 
     async def _delete(self, pod: PlannedPod) -> Answer:
         grace = max(1, min(pod.grace, LONGEST_GRACE))

@@ -43,6 +43,7 @@ class PodClass(StrEnum):
     LEFT_BEHIND = "left-behind"
     TOLERATES = "tolerates-hold"
     OURS = "ours"
+    SPARED = "spared"
 
 
 WAITED = (PodClass.EVICT, PodClass.TERMINATING, PodClass.PROTECTED, PodClass.REFUSED)
@@ -85,7 +86,9 @@ class PlannedPod:
 class DrainTerms:
     """What the classes depend on besides the Pod. `lost_daemon_sets`: UIDs of sets that are gone.
 
-    `node_created` is the Node object's; `kubelet_alive` is its Ready being True.
+    `node_created` is the Node object's; `kubelet_alive` is its Ready being True. `lose_scratch`:
+    policy says that on-disk emptyDirs may go. `spared`: UIDs of Pods that surely hold no GPU that
+    must be free. `ends_job`: they are of one job, which is to leave whatever it tolerates.
     """
 
     node: str
@@ -95,10 +98,18 @@ class DrainTerms:
     gpus_must_be_free: bool
     force: bool
     lost_daemon_sets: frozenset[str] = frozenset()
+    lose_scratch: bool = False
+    ends_job: bool = False
+    spared: frozenset[str] = frozenset()
 
     @classmethod
     def of(
-        cls, manifest: Manifest, node: NodeState, request: StepRequest, lost: Collection[str]
+        cls,
+        manifest: Manifest,
+        node: NodeState,
+        request: StepRequest,
+        lost: Collection[str],
+        spared: Collection[str] = (),
     ) -> "DrainTerms":
         """The terms of this request on this node."""
         created = manifest["metadata"].get("creationTimestamp")
@@ -110,6 +121,9 @@ class DrainTerms:
             gpus_must_be_free=request.makes_way_for is Step.RESET_GPU,
             force=request.force,
             lost_daemon_sets=frozenset(lost),
+            lose_scratch=request.lose_scratch,
+            ends_job=request.step is Step.END_JOB,
+            spared=frozenset(spared),
         )
 
 
@@ -122,10 +136,17 @@ def plan_drain(
     return tuple(sorted(plan, key=lambda each: (each.namespace, each.name, each.uid)))
 
 
+def plan_text(plan: Iterable[PlannedPod]) -> str:
+    """The plan for people: each Pod with its class and reason, those that must go first."""
+    waited = sorted(plan, key=lambda each: (each.kind not in WAITED, str(each)))
+    return "; ".join(str(each) for each in waited) or "no pods"
+
+
 def classify(pod: Manifest, terms: DrainTerms, now: datetime) -> tuple[PodClass, str]:
     """The class of one Pod and, where the class alone doesn't say it, the reason."""
     return (
         _needs_nothing(pod)
+        or _is_spared(pod, terms)
         or _is_leaving(pod, terms, now)
         or _belongs_to_the_node(pod, terms)
         or _needs_a_word(pod, terms, now)
@@ -183,6 +204,16 @@ def _needs_nothing(pod: Manifest) -> tuple[PodClass, str] | None:
     return None
 
 
+def _is_spared(pod: Manifest, terms: DrainTerms) -> tuple[PodClass, str] | None:
+    """Only a GPU has to be free, and the Pod surely does not hold it."""
+    if not terms.gpus_must_be_free:
+        return None
+    if not may_hold_gpu(pod):
+        return PodClass.SPARED, "holds no GPU"
+    spared = pod["metadata"].get("uid") in terms.spared
+    return (PodClass.SPARED, "holds other GPUs") if spared else None
+
+
 def _is_leaving(pod: Manifest, terms: DrainTerms, now: datetime) -> tuple[PodClass, str] | None:
     deleted = pod["metadata"].get("deletionTimestamp")
     if not deleted:
@@ -204,7 +235,7 @@ def _belongs_to_the_node(pod: Manifest, terms: DrainTerms) -> tuple[PodClass, st
     created = pod["metadata"].get("creationTimestamp")
     if created and terms.node_created and parse_instant(created) < terms.node_created:
         return PodClass.LEFT_BEHIND, "older than the Node object"
-    if _tolerates_hold(pod, terms.hold_value):
+    if not terms.ends_job and tolerates_hold(pod, terms.hold_value):
         return PodClass.TOLERATES, "tolerates our hold and would come straight back"
     return None
 
@@ -213,11 +244,11 @@ def _needs_a_word(pod: Manifest, terms: DrainTerms, now: datetime) -> tuple[PodC
     protected = protection(pod, now)
     if protected:
         return PodClass.PROTECTED, protected
-    reason = _lost_by_eviction(pod)
+    reason = _lost_by_eviction(pod, terms.lose_scratch)
     return (PodClass.REFUSED, reason) if reason and not terms.force else None
 
 
-def _lost_by_eviction(pod: Manifest) -> str:
+def _lost_by_eviction(pod: Manifest, lose_scratch: bool) -> str:
     if daemon_set_of(pod):
         return "its DaemonSet is gone, so it will not come back"
     if controller_of(pod) is None:
@@ -225,7 +256,7 @@ def _lost_by_eviction(pod: Manifest) -> str:
     volumes = (pod.get("spec") or {}).get("volumes") or ()
     scratch = [each["emptyDir"] or {} for each in volumes if "emptyDir" in each]
     on_disk = any(each.get("medium") != "Memory" for each in scratch)
-    if on_disk and _phase(pod) != "Pending":
+    if on_disk and not lose_scratch and _phase(pod) != "Pending":
         return "its emptyDir would be lost"
     return ""
 
@@ -234,7 +265,8 @@ def _must_free_gpu(pod: Manifest, terms: DrainTerms) -> bool:
     return terms.gpus_must_be_free and may_hold_gpu(pod)
 
 
-def _tolerates_hold(pod: Manifest, value: str) -> bool:
+def tolerates_hold(pod: Manifest, value: str) -> bool:
+    """Whether our hold taint with this value does not keep the Pod away."""
     for each in (pod.get("spec") or {}).get("tolerations") or ():
         anything = each.get("operator") == "Exists"
         key, effect = each.get("key", ""), each.get("effect", "")

@@ -15,6 +15,7 @@ from activities.look import Sight, glance, look
 from activities.node_step import repair_outcome, step_request
 from activities.pinned_pod import PinnedPods
 from activities.pods import WAITED, DrainTerms, PlannedPod, may_hold_gpu, plan_drain
+from activities.sick_gpus import sick_gpus
 from activities.waiting import list_all
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Kubernetes
@@ -71,6 +72,7 @@ class ResetGpuActivities:
         query = {"fieldSelector": f"spec.nodeName={request.node.name}"}
         pods = (await list_all(self._kubernetes, "/api/v1/pods", query)).objects
         waits = replace(request, makes_way_for=Step.RESET_GPU)
-        terms = DrainTerms.of(sight.manifest, sight.node, waits, ())
+        spared = (await sick_gpus(self._kubernetes, request)).spared(pods)
+        terms = DrainTerms.of(sight.manifest, sight.node, waits, (), spared)
         plan = plan_drain((pod for pod in pods if may_hold_gpu(pod)), terms, self._now())
         return tuple(each for each in plan if each.kind in WAITED)

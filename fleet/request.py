@@ -46,3 +46,6 @@ class StepRequest:
     evidence: tuple[Finding, ...] = ()
     harmless: tuple[FaultName, ...] = ()
     end: str = ""
+    lose_scratch: bool = False
+    ask_first: bool = False
+    job_labels: tuple[str, ...] = ()

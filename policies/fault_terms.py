@@ -63,6 +63,16 @@ class Drain(Terms):
         description="ask a person, hand-off to one, or force: delete what is left with its own"
         " grace. Default ask: only people know what a job is worth.",
     )
+    delete_emptydir: StrictBool = Field(
+        default=False,
+        description="Whether pods with an emptyDir on disk are evicted, and lose it, without a"
+        " person's word. Default no: nobody else knows what is in it.",
+    )
+    ask_first: StrictBool = Field(
+        default=False,
+        description="Whether end-job asks a job's pods by EvictionRequest, where the API server"
+        " serves it, before the Eviction API. Default no: the API is alpha.",
+    )
 
 
 class Verify(Terms):

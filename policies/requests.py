@@ -10,7 +10,7 @@ from fleet.reason import DEADLINE
 from fleet.request import StepRequest
 from fleet.sighting import Sighting
 from fleet.step import Step
-from policies.fault_terms import AfterDeadline
+from policies.fault_terms import AfterDeadline, Drain
 from policies.ladder import On
 from policies.parts import parts_for
 from policies.plan import drain_of, plan_of
@@ -29,6 +29,7 @@ def request_for(scene: Scene, step: Step) -> StepRequest:
     incident = scene.incident
     faults = tuple(each.fault for each in scene.standing)
     verifying = step is Step.VERIFY
+    emptying, drains = step in (Step.DRAIN, Step.END_JOB), _drains(scene)
     return StepRequest(
         operation=_operation(scene, step),
         step=step,
@@ -44,7 +45,16 @@ def request_for(scene: Scene, step: Step) -> StepRequest:
         makes_way_for=_next(scene) or Step.REBOOT,
         evidence=_evidence(scene),
         harmless=_harmless(scene) if step is Step.RELEASE else (),
+        lose_scratch=emptying and all(each.delete_emptydir for each in drains),
+        ask_first=step is Step.END_JOB and any(each.ask_first for each in drains),
+        job_labels=scene.policy.scopes.job if step is Step.END_JOB else (),
     )
+
+
+def _drains(scene: Scene) -> tuple[Drain, ...]:
+    """How the policy empties a node of what stands."""
+    drains = (scene.policy.fault(each.fault.name).drain for each in scene.standing)
+    return tuple(each for each in drains if each) or (Drain(),)
 
 
 def _operation(scene: Scene, step: Step) -> str:

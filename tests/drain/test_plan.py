@@ -136,7 +136,7 @@ TABLE = [
     ("r20: not ready, has a GPU", pod(status=running(ready=False), containers=GPU), RESET, "evict"),
     (
         "stopped, kept by a finalizer",
-        pod(deleted=600, status={**stopped(), "phase": "Running"}),
+        pod(deleted=600, status={**stopped(), "phase": "Running"}, containers=GPU),
         RESET,
         PodClass.STOPPED,
     ),
@@ -145,6 +145,37 @@ TABLE = [
         pod(deleted=10, status={"phase": "Running"}),
         TERMS,
         PodClass.TERMINATING,
+    ),
+    ("r20: only a GPU must be free, and it holds none", pod(), RESET, PodClass.SPARED),
+    (
+        "r20: it surely holds another GPU",
+        pod(containers=GPU),
+        replace(RESET, spared=frozenset({"uid-p"})),
+        PodClass.SPARED,
+    ),
+    (
+        "r20: a reboot spares nobody",
+        pod(containers=GPU),
+        replace(TERMS, spared=frozenset({"uid-p"})),
+        PodClass.EVICT,
+    ),
+    (
+        "emptyDir that policy lets go",
+        pod(volumes=DISK),
+        replace(TERMS, lose_scratch=True),
+        PodClass.EVICT,
+    ),
+    (
+        "unmanaged, with an emptyDir that policy lets go",
+        pod(owner=None, volumes=DISK),
+        replace(TERMS, lose_scratch=True),
+        PodClass.REFUSED,
+    ),
+    (
+        "tolerates everything, and its job is to end",
+        pod(tolerations=ANYTHING),
+        replace(TERMS, ends_job=True),
+        PodClass.EVICT,
     ),
     (
         "protected",
@@ -165,7 +196,7 @@ def test_each_pod_has_its_class(manifest, terms, kind):
 def test_every_class_is_waited_for_or_not_and_none_is_both():
     assert not set(WAITED) & set(INTERRUPTED)
     rest = set(PodClass) - set(WAITED) - set(INTERRUPTED)
-    assert rest == {PodClass.OURS, PodClass.FINISHED, PodClass.STOPPED}
+    assert rest == {PodClass.OURS, PodClass.FINISHED, PodClass.STOPPED, PodClass.SPARED}
 
 
 def test_the_plan_holds_only_pods_of_this_node_and_grace_is_never_below_one_second():

@@ -1,0 +1,66 @@
+"""Which job a pod belongs to: its scheduling group, else the first label of policy's list. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from activities.pods import MIRROR_ANNOTATION, OPERATION_LABEL, daemon_set_of, may_hold_gpu
+from activities.sick_gpus import SickGpus
+from fleet.node import Manifest
+
+GROUP = "schedulingGroup"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job by what names it: a namespace, the label (or scheduling group), and its value."""
+
+    namespace: str
+    key: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def job_of(pod: Manifest, labels: Sequence[str]) -> Job | None:
+    """The pod's job, None where nothing names one."""
+    metadata = pod["metadata"]
+    namespace = str(metadata["namespace"])
+    group = ((pod.get("spec") or {}).get(GROUP) or {}).get("podGroupName")
+    if group:
+        return Job(namespace, GROUP, str(group))
+    present = metadata.get("labels") or {}
+    key = next((each for each in labels if present.get(each)), None)
+    return Job(namespace, key, str(present[key])) if key else None
+
+
+def sick_job(
+    pods: Iterable[Manifest], labels: Sequence[str], sick: SickGpus
+) -> Job | tuple[str, ...] | None:
+    """The job to end: that of the pods that hold the sick GPU, else the only one with GPUs.
+
+    None: no pod that may hold it is left. Names: more than one may, or a pod has no job.
+    """
+    running = [each for each in pods if _is_work(each)]
+    held = [each for each in running if sick.held_by(each) is True]
+    maybe = [each for each in running if may_hold_gpu(each) and sick.held_by(each) is None]
+    concerned = held or maybe
+    jobs = {job_of(each, labels) for each in concerned}
+    if len(jobs) == 1 and None not in jobs:
+        return jobs.pop()
+    return tuple(sorted(_name(each, labels) for each in concerned)) or None
+
+
+def _name(pod: Manifest, labels: Sequence[str]) -> str:
+    metadata = pod["metadata"]
+    job = job_of(pod, labels)
+    return f"{metadata['namespace']}/{metadata['name']} ({f'job {job}' if job else 'no job'})"
+
+
+def _is_work(pod: Manifest) -> bool:
+    """Whether it runs, and is neither the node's own nor a step of ours."""
+    metadata = pod["metadata"]
+    ours = OPERATION_LABEL in (metadata.get("labels") or {})
+    mirror = MIRROR_ANNOTATION in (metadata.get("annotations") or {})
+    phase = (pod.get("status") or {}).get("phase")
+    return not (ours or mirror or daemon_set_of(pod) or phase in ("Succeeded", "Failed"))
