@@ -15,3 +15,6 @@ class Check(StrEnum):
     FABRIC = "fabric"
     PCIE = "pcie"
     THERMAL = "thermal"
+    ADAPTERS = "adapters"
+    DRIVER = "driver"
+    HOST = "host"

@@ -14,13 +14,13 @@ from probes.child import Tool
 
 LIMIT = 5.0
 """Seconds for one round of reading."""
-FILES_LIMIT = 256
-"""Files of one round; a machine has fewer GPUs and adapters than that."""
+FILES_LIMIT = 2_048
+"""Files of one round: 32 adapters with some twenty counters each are the most that anybody has."""
 
 _SCRIPT = """
 import base64, glob, json, sys
-pattern, size = sys.argv[1], int(sys.argv[2])
-for path in sorted(glob.glob(pattern))[:int(sys.argv[3])]:
+size, most, patterns = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+for path in sorted(path for each in patterns for path in glob.glob(each))[:most]:
     try:
         with open(path, 'rb', buffering=0) as file:
             said = [path, base64.b64encode(file.read(size)).decode(), '']
@@ -39,9 +39,12 @@ class Glimpse:
     hung: bool = False
 
 
-def read_files(reader: Tool, pattern: str, size: int, keep_open: Sequence[int] = ()) -> Glimpse:
+def read_files(
+    reader: Tool, patterns: Sequence[str], size: int, keep_open: Sequence[int] = ()
+) -> Glimpse:
     """The first `size` bytes of every file that matches a pattern. Never raises, never hangs."""
-    command = [sys.executable, "-I", "-S", "-c", _SCRIPT, pattern, str(size), str(FILES_LIMIT)]
+    limits = [str(size), str(FILES_LIMIT)]
+    command = [sys.executable, "-I", "-S", "-c", _SCRIPT, *limits, *patterns]
     ended = reader.run(command, LIMIT, keep_open)
     contents: dict[Path, bytes] = {}
     problems: dict[Path, str] = {}
@@ -55,5 +58,5 @@ def read_files(reader: Tool, pattern: str, size: int, keep_open: Sequence[int] =
         except (ValueError, TypeError):
             continue
     if ended.status != 0 and not ended.hung:
-        problems[Path(pattern)] = f"the reader ended with {ended.status}: {ended.errors[:200]}"
+        problems[Path(patterns[0])] = f"the reader ended with {ended.status}: {ended.errors[:200]}"
     return Glimpse(contents, problems, ended.hung)

@@ -1,4 +1,4 @@
-"""The tables of NVIDIA's codes: data with its sources (`*.csv`), loaded once.
+"""The tables of NVIDIA's codes and of machine types: data with its sources (`*.csv`), loaded once.
 
 Every judgement (class, severity, first action, fault) is a row with its source, so that it can
 be read, disputed and changed without touching code. Nothing here looks at a log line.
@@ -42,6 +42,27 @@ class LinkRule:
     reason: int
     statuses: frozenset[int]
     action: str
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """What a cloud's machine type has at most: GPUs, and network adapters for collectives."""
+
+    name: str
+    gpus: int
+    gpu_model: str
+    adapters: int
+
+
+@cache
+def instance_types() -> dict[str, InstanceType]:
+    """Every known type by its name. One that is not here is unknown, which is not zero."""
+    return {
+        row["instance_type"]: InstanceType(
+            row["instance_type"], int(row["gpus"]), row["gpu_model"], int(row["efa_max"])
+        )
+        for row in _rows("instances.csv")
+    }
 
 
 @cache

@@ -10,7 +10,19 @@ from types import MappingProxyType
 from fleet.check import Check
 from fleet.finding import Finding, Verdict
 from fleet.part import HOST
-from probes.checks import fabric, memory, nvlink, pci, pcie, presence, recovery_action, thermal
+from probes.checks import (
+    adapters,
+    driver,
+    fabric,
+    host,
+    memory,
+    nvlink,
+    pci,
+    pcie,
+    presence,
+    recovery_action,
+    thermal,
+)
 from probes.checks.subject import Subject
 
 PASSIVE: Mapping[str, Callable[[Subject], tuple[Finding, ...]]] = MappingProxyType(
@@ -23,6 +35,9 @@ PASSIVE: Mapping[str, Callable[[Subject], tuple[Finding, ...]]] = MappingProxyTy
         Check.FABRIC: fabric.check,
         Check.PCIE: pcie.check,
         Check.THERMAL: thermal.check,
+        Check.ADAPTERS: adapters.check,
+        Check.DRIVER: driver.check,
+        Check.HOST: host.check,
     }
 )
 """The checks that ask the machine itself, now; `kernel-log` reads what it said before."""

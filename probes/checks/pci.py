@@ -23,7 +23,7 @@ def check(subject: Subject) -> tuple[Finding, ...]:
         return (unknown(Check.PCI, HOST, "pci:unreadable", str(problem)),)
     if not gpus:
         return (unknown(Check.PCI, HOST, "pci:none", "no GPU on the PCI bus"),)
-    seen = subject.read("sys/bus/pci/devices/*/config", len(_GONE))
+    seen = subject.read("sys/bus/pci/devices/*/config", size=len(_GONE))
     if seen.hung:
         return (hung(Check.PCI, "reading PCI config space"),)
     words = {_address(path.parent.name): word for path, word in seen.contents.items()}

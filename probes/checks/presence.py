@@ -1,13 +1,14 @@
 """Is every GPU there? The PCI bus, the driver's own list of this boot, and NVML must agree.
 
-On the bus but not with the driver, or known in this boot and on the bus no more: lost. What a node
-should have by its type is not known here, so a GPU that never appeared is not missed by this check.
+On the bus but not with the driver, or known in this boot and on the bus no more: lost. A GPU that
+never appeared in this boot is missed by the count that the node should have (`expectations`).
 """
 
 from fleet.check import Check
 from fleet.fault import Advice, FaultName
 from fleet.finding import Finding
 from fleet.part import HOST
+from probes import expectations
 from probes.checks import nvidia_smi
 from probes.checks.refusals import refused, unusable
 from probes.checks.subject import Subject, fault, ok, unknown
@@ -24,6 +25,20 @@ def check(subject: Subject) -> tuple[Finding, ...]:
         on_bus = gpus_on_bus(subject)
     except OSError as problem:
         return (unknown(Check.PRESENCE, HOST, "pci:unreadable", str(problem)),)
+    return (*_counted(subject, len(on_bus)), *_each(subject, on_bus))
+
+
+def _counted(subject: Subject, count: int) -> tuple[Finding, ...]:
+    """Fewer on the bus than the node should have; silent where nobody said how many those are."""
+    wanted = expectations.expect(subject.machine, expectations.GPUS)
+    if wanted.least is None or count >= wanted.least:
+        return ()
+    evidence = f"{count} GPUs on the bus, {wanted.least} expected ({wanted.source})"
+    code, advice = "presence:missing", Advice.REBOOT
+    return (fault(Check.PRESENCE, HOST, FaultName.GPU_LOST, code, advice, evidence),)
+
+
+def _each(subject: Subject, on_bus: frozenset[str]) -> tuple[Finding, ...]:
     expected = sorted(on_bus | set(subject.naming.gpus))
     if not expected:
         said = "no GPU on the PCI bus, and none was seen in this boot"

@@ -14,6 +14,7 @@ from probes.files import Glimpse, read_files
 from probes.machine import Machine
 from probes.nvml.view import View, read
 from probes.parts import GPU_FILES, Naming, gpus_of
+from probes.stuck import Thread
 
 NVIDIA_SMI, NVML = "nvidia-smi", "nvml"
 TOOL_LIMIT = 15.0
@@ -31,6 +32,7 @@ class Subject:
     tools: dict[str, Tool] = field(default_factory=dict)
     keep_open: tuple[int, ...] = ()
     counters: Counters = field(default_factory=Counters)
+    stuck: dict[Thread, int] = field(default_factory=dict)
     at: float = 0.0
     _view: View | None = field(default=None, init=False)
 
@@ -56,14 +58,15 @@ class Subject:
         command = self.machine.command(tool, *arguments)
         return self._tool(tool).run(command, limit, self.keep_open)
 
-    def read(self, pattern: str, size: int) -> Glimpse:
+    def read(self, *patterns: str, size: int) -> Glimpse:
         """Read files under the machine's root that may hang in a driver."""
-        reader = self._tool(f"reader of {pattern}")
-        return read_files(reader, f"{self.machine.root}/{pattern}", size, self.keep_open)
+        reader = self._tool(f"reader of {patterns[0]}")
+        places = [f"{self.machine.root}/{each}" for each in patterns]
+        return read_files(reader, places, size, self.keep_open)
 
     def name_gpus(self, key: bytes = b"") -> Glimpse:
         """Learn the GPUs that the driver lists, on top of those that it listed before."""
-        seen = self.read(GPU_FILES, 4_096)
+        seen = self.read(GPU_FILES, size=4_096)
         gpus = {**self.naming.gpus, **gpus_of(seen.contents.values(), key)}
         self.naming = Naming(gpus, self.machine.root)
         return seen

@@ -17,7 +17,7 @@ from tests.agent.fake_machine import BOOT, FakeMachine
 
 SMI_CHECKS = ["presence", "recovery-action", "memory"]
 WITHOUT_NVML = [*SMI_CHECKS, "pci"]
-ONLY_NVML = sorted(set(checks.PASSIVE) - set(WITHOUT_NVML))
+ONLY_NVML = ["fabric", "nvlink", "pcie", "thermal"]
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ def test_files_are_read_in_a_child_with_their_problems(tool, tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "config").write_bytes(name.encode() * 100)
     (tmp_path / "c/config").mkdir(parents=True)
-    seen = read_files(tool, f"{tmp_path}/*/config", 4)
+    seen = read_files(tool, [f"{tmp_path}/*/config"], 4)
     assert seen.contents == {tmp_path / "a/config": b"aaaa", tmp_path / "b/config": b"bbbb"}
     assert list(seen.problems) == [tmp_path / "c/config"]
 

@@ -1,0 +1,170 @@
+"""The network adapters for collectives, as sysfs shows them: EFA, InfiniBand, RoCE. Parsing only.
+
+Not counted: virtual functions, and adapters whose driver is neither of these. What the numbers mean
+is judged by `probes/checks/adapters.py`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CLASS = "sys/class/infiniband"
+FILES = (
+    f"{CLASS}/*/ports/*/state",
+    f"{CLASS}/*/ports/*/phys_state",
+    f"{CLASS}/*/ports/*/rate",
+    f"{CLASS}/*/ports/*/link_layer",
+    *(
+        f"{CLASS}/*/ports/*/counters/{name}"
+        for name in (
+            *("link_downed", "link_error_recovery", "symbol_error", "port_rcv_errors"),
+            *("local_link_integrity_errors", "excessive_buffer_overrun_errors"),
+        )
+    ),
+    *(f"{CLASS}/*/hw_counters/{name}" for name in ("no_completion_cmds", "cmds_err")),
+)
+"""Reading them asks the adapter's firmware, which may hang: only ever in a child."""
+EFA, MELLANOX = "efa", "mlx5_core"
+_EFA_VENDOR, _MELLANOX_VENDOR = "0x1d0f", "0x15b3"
+_INFINIBAND_CLASS = "0x0207"
+_RATE = re.compile(r"(\d+(?:\.\d+)?) Gb/sec(?: \((\d+)X)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One port. `state` and `physical` are the numbers in front of the words; -1 where unreadable.
+
+    `rate` is in Gb/s and `width` in lanes, 0 where unreadable.
+    """
+
+    number: str
+    state: int = -1
+    physical: int = -1
+    rate: float = 0.0
+    width: int = 0
+    layer: str = ""
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """One adapter by its name in sysfs; `pci` its full address, empty where sysfs does not say."""
+
+    name: str
+    driver: str
+    pci: str = ""
+    ports: tuple[Port, ...] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
+def names_in(root: Path) -> tuple[str, ...]:
+    """The adapters that a driver has taken; raises OSError where that cannot be listed."""
+    folder = root / CLASS
+    return tuple(sorted(each.name for each in folder.iterdir())) if folder.exists() else ()
+
+
+def read_adapters(root: Path, contents: Mapping[Path, bytes]) -> tuple[Adapter, ...]:
+    """The adapters with what was read of their files (`FILES`); raises OSError like `names_in`."""
+    found = (_adapter(root, name, contents) for name in names_in(root))
+    return tuple(each for each in found if each is not None)
+
+
+def functions_on_bus(root: Path) -> Mapping[str, str]:
+    """PCI functions that should be such an adapter, by address, with the driver that they want.
+
+    Raises OSError where the bus cannot be listed.
+    """
+    found = {}
+    for device in (root / "sys/bus/pci/devices").iterdir():
+        driver = _wants(device)
+        if driver and not (device / "physfn").exists():
+            found[device.name.lower()] = driver
+    return found
+
+
+def parse_rate(text: str) -> tuple[float, int]:
+    """`400 Gb/sec (4X NDR)` as (400.0, 4); zeros for what is none."""
+    matched = _RATE.match(text.strip())
+    return (float(matched[1]), int(matched[2] or 0)) if matched else (0.0, 0)
+
+
+def parse_state(text: str) -> int:
+    """`4: ACTIVE` as 4; -1 for what is none."""
+    head = text.partition(":")[0].strip()
+    return int(head) if head.isascii() and head.isdigit() and len(head) < 4 else -1
+
+
+def parse_count(text: str) -> int | None:
+    """A counter; None for what is none."""
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 21 else None
+
+
+def _adapter(root: Path, name: str, contents: Mapping[Path, bytes]) -> Adapter | None:
+    device = root / CLASS / name / "device"
+    driver = _link_name(device / "driver")
+    if driver not in (EFA, MELLANOX) or (device / "physfn").exists():
+        return None
+    base = root / CLASS / name
+    texts = {path: text.decode("ascii", "replace") for path, text in contents.items()}
+    mine = {path.relative_to(base): text for path, text in texts.items() if base in path.parents}
+    numbers = sorted({path.parts[1] for path in mine if path.parts[0] == "ports"})
+    return Adapter(
+        name=name,
+        driver=driver,
+        pci=_link_name(device),
+        ports=tuple(_port(number, mine) for number in numbers),
+        counters=_counters(Path("hw_counters"), mine),
+    )
+
+
+def _port(number: str, files: Mapping[Path, str]) -> Port:
+    base = Path("ports") / number
+    rate, width = parse_rate(files.get(base / "rate", ""))
+    return Port(
+        number=number,
+        state=parse_state(files.get(base / "state", "")),
+        physical=parse_state(files.get(base / "phys_state", "")),
+        rate=rate,
+        width=width,
+        layer=files.get(base / "link_layer", "").strip(),
+        counters=_counters(base / "counters", files),
+    )
+
+
+def _counters(folder: Path, files: Mapping[Path, str]) -> Mapping[str, int]:
+    found = {path.name: parse_count(text) for path, text in files.items() if path.parent == folder}
+    return {name: count for name, count in found.items() if count is not None}
+
+
+def _wants(device: Path) -> str:
+    vendor, kind, number = (_text(device / each) for each in ("vendor", "class", "device"))
+    if vendor == _EFA_VENDOR and number.startswith("0xefa"):
+        return EFA
+    if vendor == _MELLANOX_VENDOR and kind.startswith(_INFINIBAND_CLASS):
+        return MELLANOX
+    return ""
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("ascii", "replace").strip().lower()
+    except OSError:
+        return ""
+
+
+def _link_name(path: Path) -> str:
+    try:
+        return path.resolve(strict=True).name
+    except (OSError, RuntimeError):
+        return ""
+
+
+def usual_rate(adapters: Iterable[Adapter]) -> Mapping[str, float]:
+    """By driver, the fastest rate that any port of this node runs at, in Gb/s."""
+    fastest: dict[str, float] = {}
+    for adapter in adapters:
+        for port in adapter.ports:
+            fastest[adapter.driver] = max(fastest.get(adapter.driver, 0.0), port.rate)
+    return fastest

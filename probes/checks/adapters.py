@@ -1,0 +1,126 @@
+"""Is every network adapter there that should be, and does each link carry what it should?
+
+Fewer than expected is a fault even when every link that is there says ACTIVE: collectives run on,
+at a fraction of the bandwidth. EFA says ACTIVE whatever happens, so its state is no evidence.
+Errors that the far end reports accuse another node and are not looked at here.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from fleet.check import Check
+from fleet.fault import Advice, FaultName, Severity
+from fleet.finding import Finding
+from fleet.part import HOST, Part, parse_part
+from probes import adapters, expectations
+from probes.adapters import EFA, Adapter, Port
+from probes.checks.subject import Subject, fault, hung, ok, unknown
+
+ACTIVE, LINK_UP = 4, 5
+PER_MINUTE: Mapping[str, float] = {
+    "link_downed": 0.0,
+    "local_link_integrity_errors": 0.0,
+    "excessive_buffer_overrun_errors": 0.0,
+    "link_error_recovery": 5.0,
+    "symbol_error": 2.0,
+    "port_rcv_errors": 600.0,
+}
+"""Errors a minute and port above which it is sick: 120 symbol errors an hour, 10 receive errors a
+second, as others have it. Congestion (discards, waits) is none."""
+COMMANDS_LOST = "no_completion_cmds"
+"""EFA: commands that the device never answered; one is enough."""
+
+
+def check(subject: Subject) -> tuple[Finding, ...]:
+    """Findings of the count, of each adapter, and of functions that no driver took."""
+    root = subject.machine.root
+    try:
+        wanted = adapters.functions_on_bus(root)
+        seen = subject.read(*adapters.FILES, size=64) if adapters.names_in(root) else None
+        there = adapters.read_adapters(root, seen.contents if seen else {})
+    except OSError as problem:
+        return (unknown(Check.ADAPTERS, HOST, "adapters:unreadable", str(problem)),)
+    if seen is not None and seen.hung:
+        return (hung(Check.ADAPTERS, "reading the adapters"),)
+    untaken = _untaken(wanted, there)
+    counted = _counted(subject, len(there))
+    usual = adapters.usual_rate(there)
+    each = [found for one in there for found in _adapter(subject, one, usual)]
+    return (*counted, *untaken, *each)
+
+
+def _counted(subject: Subject, count: int) -> tuple[Finding, ...]:
+    wanted = expectations.expect(subject.machine, expectations.ADAPTERS)
+    said = f"{count} adapters"
+    if wanted.least is not None and count < wanted.least:
+        text = f"{said}, {wanted.least} expected ({wanted.source})"
+        return (_missing(HOST, "adapters:missing", text),)
+    if wanted.least is None and wanted.most and count < wanted.most:
+        text = f"{said} of at most {wanted.most}: set {expectations.ADAPTERS}"
+        return (unknown(Check.ADAPTERS, HOST, "adapters:expectation-unknown", text),)
+    return (ok(Check.ADAPTERS, HOST, said),)
+
+
+def _untaken(wanted: Mapping[str, str], there: tuple[Adapter, ...]) -> tuple[Finding, ...]:
+    """On the PCI bus but with no driver: the adapter failed to start."""
+    taken = {each.pci.lower() for each in there}
+    return tuple(
+        _missing(_pci_part(pci), "adapters:no-driver", f"{driver} did not take {pci}")
+        for pci, driver in sorted(wanted.items())
+        if pci not in taken
+    )
+
+
+def _pci_part(pci: str) -> Part:
+    try:
+        return parse_part(f"pci:{pci.removesuffix('.0')}")
+    except ValueError:
+        return HOST
+
+
+def _adapter(subject: Subject, adapter: Adapter, usual: Mapping[str, float]) -> list[Finding]:
+    part = parse_part(f"nic:{adapter.name}")
+    found = [each for port in adapter.ports for each in _port(subject, part, adapter, port, usual)]
+    lost = adapter.counters.get(COMMANDS_LOST)
+    rise = None if lost is None else subject.rise((adapter.name, COMMANDS_LOST), lost)
+    if rise is not None and rise.amount:
+        text = f"{rise.amount} commands without an answer"
+        found.append(_degraded(part, "efa:no-completion", text, Severity.FATAL))
+    if not adapter.ports:
+        found.append(unknown(Check.ADAPTERS, part, "adapters:no-port", "no port can be read"))
+    return found or [ok(Check.ADAPTERS, part)]
+
+
+def _port(
+    subject: Subject, part: Part, adapter: Adapter, port: Port, usual: Mapping[str, float]
+) -> Iterator[Finding]:
+    if adapter.driver != EFA:
+        yield from _state(part, port)
+    fastest = usual[adapter.driver]
+    if port.rate == 0.0:
+        yield unknown(Check.ADAPTERS, part, "adapters:no-rate", f"rate of port {port.number}")
+    elif port.rate < fastest:
+        text = f"port {port.number} runs at {port.rate:g} Gb/s, others at {fastest:g}"
+        yield _degraded(part, "adapters:slow", text)
+    for name, limit in PER_MINUTE.items():
+        count = port.counters.get(name)
+        rise = None if count is None else subject.rise((adapter.name, port.number, name), count)
+        if rise is not None and rise.per_minute > limit:
+            text = f"{name} rose by {rise.amount} in {rise.seconds:.0f} s"
+            yield _degraded(part, f"adapters:{name.replace('_', '-')}", text)
+
+
+def _state(part: Part, port: Port) -> Iterator[Finding]:
+    if port.state == -1 or port.physical == -1:
+        yield unknown(Check.ADAPTERS, part, "adapters:no-state", f"state of port {port.number}")
+    elif (port.state, port.physical) != (ACTIVE, LINK_UP):
+        text = f"port {port.number}: state {port.state}, physical {port.physical}"
+        yield _degraded(part, "adapters:down", text, Severity.FATAL)
+
+
+def _missing(part: Part, code: str, said: str) -> Finding:
+    return fault(Check.ADAPTERS, part, FaultName.NIC_MISSING, code, Advice.REBOOT, said)
+
+
+def _degraded(part: Part, code: str, said: str, severity: Severity = Severity.DEGRADED) -> Finding:
+    advice = Advice.DRAIN if severity is Severity.FATAL else Advice.HOLD
+    return fault(Check.ADAPTERS, part, FaultName.NIC_DEGRADED, code, advice, said, severity)

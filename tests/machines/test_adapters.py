@@ -1,0 +1,174 @@
+"""Network adapters on the sysfs of every machine type: sound, missing, slow, down, mute, back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleet.finding import Verdict
+from probes import catalog, expectations
+from probes.adapters import parse_count, parse_rate, parse_state
+from probes.checks import adapters
+from tests.machines.tree import KINDS, Tree, write
+
+CLOUD = [name for name, kind in KINDS.items() if kind.driver == "efa"]
+
+
+@pytest.fixture(params=list(KINDS))
+def tree(request, tmp_path):
+    return Tree(tmp_path, KINDS[request.param])
+
+
+@pytest.fixture
+def p5(tmp_path):
+    return Tree(tmp_path, KINDS["p5"])
+
+
+@pytest.fixture
+def infiniband(tmp_path):
+    return Tree(tmp_path, KINDS["infiniband"])
+
+
+def look(tree, minute=0):
+    tree.subject.begin(minute * 60.0)
+    return {
+        (each.part, each.fault or each.verdict.value, each.code)
+        for each in adapters.check(tree.subject)
+        if each.verdict is not Verdict.OK
+    }
+
+
+def test_every_type_is_sound_with_all_its_adapters(tree):
+    assert look(tree) == set()
+    assert len(adapters.check(tree.subject)) == 1 + tree.kind.adapters
+
+
+def test_the_catalogue_has_the_machines_of_these_trees():
+    known = catalog.instance_types()
+    for name in CLOUD:
+        kind = KINDS[name]
+        assert (known[kind.product].gpus, known[kind.product].adapters) == (
+            kind.gpus,
+            kind.adapters,
+        )
+
+
+def test_one_adapter_fewer_than_configured_is_missing_though_all_others_are_active(
+    tree, monkeypatch
+):
+    monkeypatch.setenv(expectations.ADAPTERS, str(tree.kind.adapters))
+    tree.lose_adapter(1)
+    assert look(tree) == {("host", "nic-missing", "adapters:missing")}
+    tree.add_adapter(1)
+    assert look(tree) == set()
+
+
+def test_a_configured_number_above_the_types_maximum_is_bounded_by_it(p5, monkeypatch):
+    monkeypatch.setenv(expectations.ADAPTERS, "999")
+    assert look(p5) == set()
+
+
+def test_fewer_than_the_type_may_have_is_unknown_where_nobody_said_how_many(p5):
+    p5.lose_adapter(4)
+    assert look(p5) == {("host", "unknown", "adapters:expectation-unknown")}
+
+
+def test_fewer_than_were_once_seen_here_is_missing(p5):
+    expectations.remember(p5.subject.machine, expectations.ADAPTERS, 32)
+    expectations.remember(p5.subject.machine, expectations.ADAPTERS, 12)
+    p5.lose_adapter(4)
+    assert look(p5) == {("host", "nic-missing", "adapters:missing")}
+
+
+def test_a_type_that_nobody_knows_is_not_expected_to_have_none(p5, monkeypatch):
+    monkeypatch.setenv(expectations.TYPE, "p99.metal")
+    assert expectations.expect(p5.subject.machine, expectations.ADAPTERS).most is None
+
+
+def test_an_adapter_on_the_bus_that_no_driver_took_is_missing(tree, monkeypatch):
+    monkeypatch.setenv(expectations.ADAPTERS, "1")
+    tree.lose_driver(1)
+    assert look(tree) == {("pci:0000:11:1b", "nic-missing", "adapters:no-driver")}
+
+
+def test_virtual_functions_and_other_drivers_are_not_counted(infiniband):
+    (infiniband.pci(0) / "physfn").mkdir()
+    foreign = infiniband.root / "sys/bus/pci/drivers/irdma"
+    foreign.mkdir()
+    (infiniband.pci(1) / "driver").unlink()
+    (infiniband.pci(1) / "driver").symlink_to(foreign)
+    write(infiniband.pci(1) / "class", "0x020000")
+    assert len(adapters.check(infiniband.subject)) == 1 + 6
+
+
+@pytest.mark.parametrize(
+    ("state", "physical"),
+    [("1: DOWN", "3: Disabled"), ("2: INIT", "5: LinkUp"), ("4: ACTIVE", "2: Polling")],
+)
+def test_a_link_that_is_down_is_degraded_until_it_is_up(infiniband, state, physical):
+    write(infiniband.port(3) / "state", state)
+    write(infiniband.port(3) / "phys_state", physical)
+    assert look(infiniband) == {("nic:mlx5_3", "nic-degraded", "adapters:down")}
+    write(infiniband.port(3) / "state", "4: ACTIVE")
+    write(infiniband.port(3) / "phys_state", "5: LinkUp")
+    assert look(infiniband) == set()
+
+
+def test_the_state_of_an_efa_adapter_is_no_evidence(p5):
+    write(p5.port(3) / "state", "1: DOWN")
+    assert look(p5) == set()
+
+
+def test_a_port_slower_than_its_like_is_degraded(infiniband):
+    write(infiniband.port(5) / "rate", "200 Gb/sec (4X HDR)")
+    assert look(infiniband) == {("nic:mlx5_5", "nic-degraded", "adapters:slow")}
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "code"),
+    [
+        ("rate", "", "adapters:no-rate"),
+        ("rate", "fast", "adapters:no-rate"),
+        ("state", "", "adapters:no-state"),
+        ("phys_state", "Up", "adapters:no-state"),
+    ],
+)
+def test_what_cannot_be_read_is_unknown_and_not_well(infiniband, file, text, code):
+    write(infiniband.port(2) / file, text)
+    assert look(infiniband) == {("nic:mlx5_2", "unknown", code)}
+
+
+@pytest.mark.parametrize(
+    ("counter", "little", "much", "code"),
+    [
+        ("link_downed", 0, 1, "adapters:link-downed"),
+        ("symbol_error", 2, 3, "adapters:symbol-error"),
+        ("port_rcv_errors", 600, 601, "adapters:port-rcv-errors"),
+        ("link_error_recovery", 5, 6, "adapters:link-error-recovery"),
+    ],
+)
+def test_errors_accuse_by_what_they_rose_in_a_minute(infiniband, counter, little, much, code):
+    path = infiniband.port(0) / "counters" / counter
+    for minute, count in enumerate((4_000, 4_000 + little, 4_000 + little + much)):
+        write(path, str(count))
+        found = look(infiniband, minute)
+        assert found == ({("nic:mlx5_0", "nic-degraded", code)} if minute == 2 else set())
+
+
+def test_an_efa_command_without_an_answer_is_degraded(p5):
+    path = p5.root / "sys/class/infiniband/rdmap20s27/hw_counters/no_completion_cmds"
+    look(p5, 0)
+    write(path, "1")
+    assert look(p5, 1) == {("nic:rdmap20s27", "nic-degraded", "efa:no-completion")}
+
+
+def test_without_a_bus_to_read_nothing_is_said_to_be_well(p5):
+    (p5.root / "sys/bus/pci/devices").rename(p5.root / "gone")
+    assert look(p5) == {("host", "unknown", "adapters:unreadable")}
+
+
+@given(st.text(max_size=40))
+def test_no_text_in_a_file_raises(text):
+    parse_rate(text)
+    assert parse_state(text) >= -1
+    count = parse_count(text)
+    assert count is None or count >= 0
