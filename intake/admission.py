@@ -63,7 +63,15 @@ def worst(report: Report, rules: Rules, starting: bool = False) -> Fault | None:
 
     That a node which is `starting` is not Ready is no fault yet.
     """
-    held = [each for each in report.faults if rules.holds(each)]
+    return _most_urgent([each for each in report.faults if rules.holds(each)], rules, starting)
+
+
+def worst_rehearsed(report: Report, rules: Rules, starting: bool = False) -> Fault | None:
+    """The same of the faults that would be held but for dry run."""
+    return _most_urgent([each for each in report.faults if rules.rehearses(each)], rules, starting)
+
+
+def _most_urgent(held: list[Fault], rules: Rules, starting: bool) -> Fault | None:
     if starting:
         held = [each for each in held if each.name is not FaultName.HOST_UNREACHABLE]
     return min(held, key=lambda each: (rules.urgency(each), each.since, each.key), default=None)

@@ -22,6 +22,7 @@ class Findings:
     node_gone: Callable[[str], None]
     unmarked: Callable[[NodeState], None]
     handed_off: Callable[[frozenset[str]], None]
+    rehearsal: Callable[[NodeState], None]
 
 
 class Comparison:
@@ -63,6 +64,8 @@ class Comparison:
         for workflow in found.nodeless:
             if await self._incidents.is_open(workflow):
                 self._findings.node_gone(workflow)
+        for node in found.rehearsed:
+            self._findings.rehearsal(node)
         await self._look_at_unmarked(found.unmarked)
         self.rounds += 1
 

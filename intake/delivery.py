@@ -23,10 +23,11 @@ from intake.work_queue import WorkQueue
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A marked node's Report, and the opening that it belongs to."""
+    """A node's Report, and the opening that it belongs to. One of a rehearsal `starts` it."""
 
     opening: Opening
     report: Report
+    starts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ class Returned:
 Notice = NodeGone | HoldRemoved | Returned
 
 _NODE = "node "
-"""Begins the keys of nodes; a notice is its own key."""
+_DRY = "dry "
+"""Begin the keys of nodes and of their rehearsals; a notice is its own key."""
 
 
 @dataclass(slots=True)
@@ -119,10 +121,13 @@ def _weight(fault: Fault) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """Whom delivery asks and tells: what a node's parcel is now, what came of it."""
+    """Whom delivery asks and tells: what a node's parcel is now, or its rehearsal's, and what came
+    of it."""
 
     compose: Callable[[str], Parcel | None]
+    rehearse: Callable[[str], Parcel | None]
     runless: Callable[[str], None]
+    rehearsed: Callable[[str, Parcel, bool, datetime], None]
     told: Callable[[Notice, bool], None]
 
 
@@ -151,6 +156,10 @@ class Delivery:
     def offer(self, node: str, rank: Rank) -> None:
         """This marked node may have news for the engine."""
         self._queue.put(_NODE + node, rank)
+
+    def offer_rehearsal(self, node: str, rank: Rank) -> None:
+        """This node, or its rehearsal, may have news for the engine."""
+        self._queue.put(_DRY + node, rank)
 
     def notify(self, notice: Notice, now: datetime) -> None:
         """A fact that no later Report repeats; kept until it is delivered."""
@@ -194,6 +203,8 @@ class Delivery:
     async def _send(self, key: str) -> None:
         if key.startswith(_NODE):
             await self._send_news(key.removeprefix(_NODE))
+        elif key.startswith(_DRY):
+            await self._rehearse(key.removeprefix(_DRY))
         elif notice := self._notices.get(key):
             self._callers.told(notice, await self._tell(notice))
             self._notices.pop(key, None)
@@ -203,6 +214,21 @@ class Delivery:
         parcel = self._callers.compose(node)
         if parcel and due(self.sent.get(node), parcel, self._clock.now(), self._settings):
             await self._send_parcel(node, parcel)
+
+    async def _rehearse(self, node: str) -> None:
+        """A fault starts a rehearsal or is heard by the open one; its end is only heard."""
+        parcel = self._callers.rehearse(node)
+        if parcel is None:
+            return
+        is_open = True
+        if parcel.starts:
+            await self._incidents.start(parcel.opening, parcel.report)
+            self.counts.starts += 1
+        else:
+            is_open = await self._incidents.report(parcel.opening.workflow_id, parcel.report)
+            self.counts.reports += 1
+        self._journal.say("rehearse", node=node, incident=parcel.opening.mark.id)
+        self._callers.rehearsed(node, parcel, is_open, self._clock.now())
 
     async def _send_parcel(self, node: str, parcel: Parcel) -> None:
         opening, report = parcel.opening, parcel.report
@@ -238,7 +264,7 @@ class Delivery:
         self._journal.trouble(
             f"refused {key}", "temporal-refuses", about=key, because=problem, then="asked-again"
         )
-        if not key.startswith(_NODE):
+        if not key.startswith((_NODE, _DRY)):
             self._resume_at = self._clock.monotonic() + self._backoff.next()
             self._queue.put(key, rank)
 

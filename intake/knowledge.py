@@ -11,7 +11,7 @@ from fleet.mark import MarkState
 from fleet.node import NodeState
 from fleet.open_request import CODE
 from fleet.report import Report
-from intake.admission import Gate, rank, starting, worst
+from intake.admission import Gate, rank, starting, worst, worst_rehearsed
 from intake.breaker import Breaker
 from intake.marks import Facts, Standing, standing
 from intake.member import Beheld, member_of
@@ -62,6 +62,7 @@ class Knowledge:
             report=report,
             cool_down=self._given.rules.cool_down,
             sick=sick,
+            rehearsed=worst_rehearsed(report, self._given.rules, self._starting(node)),
             blocked=self._blocked(node, report) if sick else "",
             returning=self._returning.get(name),
             let_go=name in self._let_go,
@@ -70,8 +71,7 @@ class Knowledge:
 
     def sick(self, node: NodeState, report: Report) -> Fault | None:
         """The fault that the node is to be held for, if any."""
-        grace = self._given.settings.boot_grace
-        return worst(report, self._given.rules, starting(node, self._given.clock.now(), grace))
+        return worst(report, self._given.rules, self._starting(node))
 
     def last_report(self, name: str) -> Report | None:
         """What was read of a node last."""
@@ -139,6 +139,9 @@ class Knowledge:
             memory.pop(name, None)
         self._let_go.discard(name)
         self._breaker.note(name, None)
+
+    def _starting(self, node: NodeState) -> bool:
+        return starting(node, self._given.clock.now(), self._given.settings.boot_grace)
 
     def _note(self, node: NodeState, sick: Fault | None) -> None:
         """Before a gate is asked: the share that it judges has this node in it."""

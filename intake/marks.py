@@ -91,16 +91,17 @@ class Write:
 class Facts:
     """What is known of a node beside its record.
 
-    `cool_down` is the policy's. `sick` is the fault that the node is to be held for, `blocked` the
-    gates' reason against it. `returning`: its machine has an open incident and came back without a
-    mark; the value is what it had been held for, empty where nobody knows. `let_go`: a person took
-    hold and mark away.
+    `cool_down` is the policy's. `sick` is the fault that the node is to be held for, `rehearsed`
+    the one that it would be held for but for dry run, `blocked` the gates' reason against a hold.
+    `returning`: its machine has an open incident and came back without a mark; the value is what it
+    had been held for, empty where nobody knows. `let_go`: a person took hold and mark away.
     """
 
     now: datetime
     report: Report
     cool_down: timedelta
     sick: Fault | None = None
+    rehearsed: Fault | None = None
     blocked: str = ""
     returning: str | None = None
     let_go: bool = False

@@ -40,6 +40,10 @@ class Rules(Protocol):
         """Whether the policy keeps new work off a node with this fault."""
         ...
 
+    def rehearses(self, fault: Fault) -> bool:
+        """Whether it would, but for dry run."""
+        ...
+
     def urgency(self, fault: Fault) -> int:
         """Which of two is held first when there are hundreds: the lower number."""
         ...
@@ -72,8 +76,12 @@ class PolicyRules:
         return read_report(node, self._policy, now, agent_silent, before)
 
     def holds(self, fault: Fault) -> bool:
-        """As the document says of the fault, listed or not."""
-        return self._policy.fault(fault.name).hold
+        """As the document says of the fault, listed or not; in dry run nothing is held."""
+        return self._policy.fault(fault.name).hold and not self._policy.rehearsed(fault.name)
+
+    def rehearses(self, fault: Fault) -> bool:
+        """As the document says of the fault and of dry run."""
+        return self._policy.fault(fault.name).hold and self._policy.rehearsed(fault.name)
 
     def urgency(self, fault: Fault) -> int:
         """Seconds that jobs may stay: what a policy tolerates for less time is worse."""

@@ -27,7 +27,8 @@ from intake.list_watch import ListWatch
 from intake.marks import Facts, Standing, let_go, next_write, reopen, standing
 from intake.muster import Muster, Ward
 from intake.node_writer import NodeWriter
-from intake.nominations import workflow_id
+from intake.nominations import rehearsal_id, workflow_id
+from intake.rehearsal import Rehearsals
 from intake.silence import Agents, read_renewal
 from intake.surroundings import Surroundings
 from intake.tally import Tally, stance_of
@@ -58,10 +59,17 @@ class Term:
         gates = (self.breaker.gate, cap.gate, *given.gates)
         self.knowledge = Knowledge(given, self.agents, self.breaker, gates)
         self.writes = WorkQueue(given.settings.node_writes_at_once)
-        callers = Callers(self._compose, self._suspect, self._told)
+        self.rehearsals = Rehearsals(given.settings)
+        callers = Callers(
+            self._compose, self._rehearse, self._suspect, self.rehearsals.told, self._told
+        )
         self.delivery = Delivery(given, callers, self.writes.idle)
         findings = Findings(
-            self._run_gone, self._found_nodeless, self._found_unmarked, self._handed_off
+            self._run_gone,
+            self._found_nodeless,
+            self._found_unmarked,
+            self._handed_off,
+            self._found_rehearsal,
         )
         self.comparison = Comparison(given, self.nodes.records, findings)
         self.tally = Tally()
@@ -126,6 +134,9 @@ class Term:
         self.delivery.forget(node.identity.name)
         self.agents.node_gone(node.identity.name)
         self.knowledge.forget(node)
+        if node.identity.name in self.rehearsals:
+            self.rehearsals.forget(node.identity.name)
+            self._notify(NodeGone(rehearsal_id(node), node.identity.uid))
         if node.mark and node.mark.uid == node.identity.uid:
             self.knowledge.departed(node)
             self._notify(NodeGone(workflow_id(node), node.identity.uid))
@@ -141,6 +152,9 @@ class Term:
             self.writes.put(name, rank(node, facts.sick, self._given.rules, facts.now))
         elif self._is_news(node, facts):
             self.delivery.offer(name, rank(node, facts.sick, self._given.rules, facts.now))
+        if self._rehearsal(node, facts):
+            place = rank(node, facts.rehearsed, self._given.rules, facts.now)
+            self.delivery.offer_rehearsal(name, place)
 
     def _remember(self, node: NodeState, facts: Facts) -> None:
         name, workflow = node.identity.name, workflow_id(node)
@@ -204,6 +218,16 @@ class Term:
             return None
         return self._parcel(node, self.knowledge.report(node))
 
+    def _rehearse(self, name: str) -> Parcel | None:
+        node = self.nodes.records.get(name)
+        return self._rehearsal(node, self.knowledge.facts(node)) if node else None
+
+    def _rehearsal(self, node: NodeState, facts: Facts) -> Parcel | None:
+        if facts.rehearsed is None and node.identity.name not in self.rehearsals:
+            return None
+        scopes = self._given.rules.scopes(node)
+        return self.rehearsals.parcel(node, facts.report, facts.rehearsed, scopes, facts.now)
+
     def _parcel(self, node: NodeState, report: Report) -> Parcel | None:
         if standing(node) not in (Standing.PENDING, *_TAKEN_UP) or node.mark is None:
             return None
@@ -230,6 +254,10 @@ class Term:
         if wrote:
             self.delivery.forget(node.identity.name)
         self._judge(node.identity.name)
+
+    def _found_rehearsal(self, node: NodeState) -> None:
+        scopes, now = self._given.rules.scopes(node), self._given.clock.now()
+        self.rehearsals.listed(node, scopes, now)
 
     def _handed_off(self, workflows: frozenset[str]) -> None:
         self.knowledge.handed_off = workflows

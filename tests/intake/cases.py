@@ -62,6 +62,7 @@ class PlainRules:
 
     cool_down: timedelta = timedelta(hours=1)
     breaker: Breaker = field(default_factory=Breaker)
+    dry: tuple[FaultName, ...] = ()
 
     def report(self, node, now, agent_silent, before):
         ours = [each for each in node.conditions if each.type.startswith("gpumend.io/")]
@@ -74,7 +75,10 @@ class PlainRules:
         return Report(node.identity, node.boot_id, tuple(faults), unknown, now, bool(current))
 
     def holds(self, fault):
-        return fault.name is not FaultName.APPLICATION
+        return fault.name not in (FaultName.APPLICATION, *self.dry)
+
+    def rehearses(self, fault):
+        return fault.name in self.dry
 
     def urgency(self, fault):
         return 0 if fault.name is FaultName.GPU_LOST else 1
