@@ -1,9 +1,7 @@
 """Which parts a step is about: a reset is of whole GPUs, whatever on them is sick."""
 
 import re
-from collections.abc import Iterable
 
-from fleet.fault import Fault
 from fleet.part import Part
 from fleet.step import Step
 
@@ -19,8 +17,6 @@ def gpu_of(part: Part) -> Part:
     return Part(part.split("/mig:")[0])
 
 
-def parts_for(step: Step, faults: Iterable[Fault]) -> tuple[Part, ...]:
-    """What a step is about, sorted; for a reset the GPUs behind the faults."""
-    if step is Step.RESET_GPU:
-        return tuple(sorted({gpu_of(each.part) for each in faults}))
-    return tuple(sorted({each.part for each in faults}))
+def fits(step: Step, part: Part) -> bool:
+    """Whether a step can be about a part: a reset is of GPUs; a PCI address may be one's."""
+    return step is not Step.RESET_GPU or part.startswith(("gpu:", "nvlink:", "pci:"))

@@ -6,17 +6,19 @@ the harshest step that one of them asks for comes next; a fault with nothing lef
 unless a step that is left for another one serves its part, too.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 from fleet.fault import Advice, Fault
 from fleet.outcome import OutcomeKind
+from fleet.part import Part
 from fleet.sighting import Sighting
 from fleet.step import Step
 from policies.attempts import rank, serves, tried_for, used_up, was_for
 from policies.fault_terms import Drain, FaultTerms
 from policies.means import can, missing
+from policies.parts import fits, gpu_of
 from policies.questions import left_out
 from policies.scene import Scene
 from policies.tolerance import is_due
@@ -56,26 +58,36 @@ class Plan:
 
 
 def plan_of(scene: Scene) -> Plan | None:
-    """The plan for what stands; None where nothing does. Made once a scene."""
-    if not scene.standing:
-        return None
+    """The plan for what stands; None where nothing does."""
+    return _made(scene)[0] if scene.standing else None
+
+
+def parts_to_reset(scene: Scene) -> tuple[Part, ...]:
+    """The GPUs whose faults ask for a reset now: one that may not have another is left alone."""
+    ask = (each for each in _made(scene)[1] if each.next is Step.RESET_GPU)
+    return tuple(sorted({gpu_of(each.fault.part) for each in ask}))
+
+
+_PLANS: WeakKeyDictionary[Scene, tuple[Plan, tuple[Plan, ...]]] = WeakKeyDictionary()
+"""Several guards ask for the plans of one decision; they go with their scene."""
+
+
+def _made(scene: Scene) -> tuple[Plan, tuple[Plan, ...]]:
+    """The plan of the node and those of its faults."""
     made = _PLANS.get(scene)
     if made is None:
-        made = _worst(scene)
+        plans = tuple(_plan_for(scene, each) for each in scene.standing)
+        made = (_worst(scene, plans), plans)
         _PLANS[scene] = made
     return made
 
 
-_PLANS: WeakKeyDictionary[Scene, Plan] = WeakKeyDictionary()
-"""Several guards ask for the plan of one decision; it goes with its scene."""
-
-
-def _worst(scene: Scene) -> Plan:
-    plans = [(each, _plan_for(scene, each)) for each in scene.standing]
-    able = [plan for _, plan in plans if plan.steps]
-    stuck = [plan for each, plan in plans if is_due(scene, each) and not _served(plan, able)]
+def _worst(scene: Scene, plans: tuple[Plan, ...]) -> Plan:
+    due = zip(plans, (is_due(scene, each) for each in scene.standing), strict=True)
+    able = [each for each in plans if each.steps]
+    stuck = [plan for plan, its in due if its and not _served(plan, able)]
     if stuck or not able:
-        return _handed_over(stuck or [plan for _, plan in plans])
+        return _handed_over(stuck or plans)
     return max(able, key=_severity)
 
 
@@ -91,7 +103,7 @@ def _severity(plan: Plan) -> tuple[int, int, str]:
     return (rank(plan.steps[0]), len(plan.steps), plan.fault.key)
 
 
-def _handed_over(stuck: list[Plan]) -> Plan:
+def _handed_over(stuck: Sequence[Plan]) -> Plan:
     """One plan that says for every fault what a person must do, drained first if any wants it."""
     ordered = sorted(stuck, key=lambda each: (not each.empties, each.fault.key))
     needs = tuple(dict.fromkeys(need for each in ordered for need in each.needs))
@@ -104,7 +116,7 @@ def _plan_for(scene: Scene, sighting: Sighting) -> Plan:
     terms = scene.policy.fault(fault.name)
     advised = _skip_to_advice(terms.steps, fault.advice)
     behind = tried_for(scene, fault)
-    left = tuple(each for each in advised if rank(each) > behind)
+    left = tuple(e for e in advised if rank(e) > behind and fits(e, fault.part))
     may = tuple(each for each in left if not used_up(scene, fault, terms, each))
     kept = tuple(each for each in may if not left_out(scene, each))
     able = tuple(each for each in kept if can(scene, each))
@@ -161,7 +173,8 @@ def _how_it_went(scene: Scene, fault: Fault) -> str:
         str(step) if end.kind is OutcomeKind.SUCCEEDED else f"{step} ({end.reason or end.kind})"
         for step, end in ends.items()
     )
-    return f"tried {', '.join(words)}"
+    tried = ", ".join(words)
+    return f"tried {tried}" if tried else "no step of its ladder reaches such a part"
 
 
 def drain_of(scene: Scene, step: Step) -> Drain | None:

@@ -6,14 +6,14 @@ from fleet.fault import FaultName
 from fleet.finding import Finding, Verdict
 from fleet.incident import Attempt
 from fleet.order import Verb
+from fleet.part import Part
 from fleet.reason import DEADLINE
 from fleet.request import StepRequest
 from fleet.sighting import Sighting
 from fleet.step import Step
 from policies.fault_terms import AfterDeadline, Drain
 from policies.ladder import On
-from policies.parts import parts_for
-from policies.plan import drain_of, plan_of
+from policies.plan import drain_of, parts_to_reset, plan_of
 from policies.questions import force_approved
 from policies.reading import read_outcome
 from policies.scene import Scene
@@ -38,7 +38,7 @@ def request_for(scene: Scene, step: Step) -> StepRequest:
         boot_id=incident.boot_id,
         deadline=deadline_of(scene, step),
         faults=faults,
-        parts=parts_for(step, faults),
+        parts=_parts(scene, step),
         checks=_checks(scene) if verifying else (),
         settle=_settle(scene) if verifying else timedelta(0),
         force=_forced(scene, step),
@@ -55,6 +55,13 @@ def _drains(scene: Scene) -> tuple[Drain, ...]:
     """How the policy empties a node of what stands."""
     drains = (scene.policy.fault(each.fault.name).drain for each in scene.standing)
     return tuple(each for each in drains if each) or (Drain(),)
+
+
+def _parts(scene: Scene, step: Step) -> tuple[Part, ...]:
+    """What a step is about, sorted."""
+    if step is Step.RESET_GPU:
+        return parts_to_reset(scene)
+    return tuple(sorted({each.fault.part for each in scene.standing}))
 
 
 def _operation(scene: Scene, step: Step) -> str:
