@@ -17,13 +17,15 @@ from fleet.step import Step
 class Basis:
     """The moment of a decision, the facts that mattered (for people), and digests of all of them.
 
-    `incident` is `Incident.digest`, `policy` the policy's own.
+    `incident` is `Incident.digest`, `policy` the policy's own. `outlook` is what comes next after
+    this, for people.
     """
 
     at: datetime
     facts: tuple[str, ...]
     incident: str
     policy: str
+    outlook: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

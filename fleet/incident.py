@@ -88,6 +88,7 @@ class Incident:
 
     `node` is the Node object as it stands (the machine never changes), `boots` the boot ids seen,
     newest last. `opted_out` is when the node was first reported opted out: for good, as a cancel.
+    `annotated` is since when the node carries the pause annotation.
     `operations` counts the steps asked for and makes their ids; `digest` names this state: equal
     facts in equal order have equal digests.
     """
@@ -108,6 +109,7 @@ class Incident:
     handed_off: HandedOff | None = None
     questions: tuple[Question, ...] = ()
     opted_out: datetime | None = None
+    annotated: datetime | None = None
     digest: str = field(default="")
 
     @classmethod
@@ -188,6 +190,7 @@ class Incident:
             report=report,
             sightings=see(self.sightings, report, min(first, now), now),
             node_gone=None if back else self.node_gone,
+            annotated=None if report.pause is None else self.annotated or now,
             opted_out=self.opted_out or (None if report.managed else now),
         )
 

@@ -18,7 +18,8 @@ class Report:
     `unknown` names what could not be told (a condition type, a silent agent), each with its reason.
     `boot_id` is the Node's own. An empty `faults` with an empty `unknown` is a clean node.
     `witness` says whether our agent speaks for this boot at all: without it, absence of faults
-    proves nothing. `managed` is False where people have opted the node out.
+    proves nothing. `managed` is False where people have opted the node out, `pause` what
+    the pause annotation says (empty: no reason given), None where there is none.
     """
 
     node: NodeIdentity
@@ -28,6 +29,7 @@ class Report:
     observed: datetime
     witness: bool = True
     managed: bool = True
+    pause: str | None = None
 
     @property
     def clean(self) -> bool:
@@ -44,5 +46,6 @@ class Report:
             *sorted(f"{each.key} {each.code} {each.advice}" for each in self.faults),
             *sorted(self.unknown),
             *(() if self.managed else ("opted out",)),
+            *(() if self.pause is None else (f"paused: {self.pause}",)),
         ]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

@@ -4,6 +4,7 @@ import hashlib
 from datetime import datetime
 
 from fleet.decision import Ask, Basis
+from fleet.names import PAUSE_ANNOTATION
 from fleet.order import Verb
 from fleet.reason import DEADLINE
 from policies.ladder import Guard, Move
@@ -35,9 +36,17 @@ def _hold_taken(scene: Scene) -> _Words:
 
 def _paused(scene: Scene) -> _Words:
     pause = scene.order(Verb.PAUSE)
-    assert pause, "a pause is somebody's order"
+    if pause is None or scene.ordered_since(Verb.RESUME, pause.at):
+        return _annotated(scene)
     text = f"{pause.actor} paused {_node(scene)}: {pause.reason}. Go on?"
     return text, ("resume", "cancel", "release"), "hand-off", ""
+
+
+def _annotated(scene: Scene) -> _Words:
+    report = scene.incident.report
+    why = (report.pause if report else "") or "no reason given"
+    text = f"{_node(scene)} is paused by annotation {PAUSE_ANNOTATION}: {why}. Go on?"
+    return text, ("take the annotation off", "cancel", "release"), "hand-off", ""
 
 
 def _unapproved(scene: Scene) -> _Words:

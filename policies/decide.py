@@ -14,6 +14,7 @@ from fleet.step import REPAIRS, Step
 from policies.asking import ask_of
 from policies.guards import GUARDS
 from policies.ladder import FIRST, LADDER, NO_LEASE, Ending, Guard, Move
+from policies.outlook import outlook
 from policies.requests import request_for
 from policies.scene import Scene
 from policies.schema import Policy
@@ -61,6 +62,8 @@ def end_of(scene: Scene) -> End:
         return End.REPLACED
     if scene.gone_at or (scene.incident.node_gone and not scene.incident.held):
         return End.SUPERSEDED
+    if scene.dry:
+        return End.CANCELLED if scene.cancelled_at else End.RECOVERED
     if scene.cancelled_at or GUARDS[Guard.MARK_TAKEN](scene):
         return End.CANCELLED
     if scene.incident.handed_off:
@@ -79,7 +82,8 @@ def _was_replacing(scene: Scene) -> bool:
 
 def basis_of(scene: Scene) -> Basis:
     """What the decision rests on."""
-    return Basis(scene.now, facts_of(scene), scene.incident.digest, scene.policy.digest)
+    digests = (scene.incident.digest, scene.policy.digest)
+    return Basis(scene.now, facts_of(scene), *digests, outlook(scene))
 
 
 def _holds(scene: Scene, move: Move) -> tuple[bool, datetime | None]:

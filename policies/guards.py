@@ -27,7 +27,11 @@ def _closed(scene: Scene) -> bool:
 
 
 def _replaced(scene: Scene) -> bool:
-    return scene.incident.last(Step.REPLACE, OutcomeKind.SUCCEEDED) is not None
+    return not scene.dry and scene.incident.last(Step.REPLACE, OutcomeKind.SUCCEEDED) is not None
+
+
+def _well_again(scene: Scene) -> bool:
+    return scene.dry and scene.report_healthy and scene.cursor is not None
 
 
 def _mark_taken(scene: Scene) -> bool:
@@ -64,13 +68,8 @@ def _release_ordered(scene: Scene) -> bool:
     return not _leaving(scene)
 
 
-def _paused_since(scene: Scene) -> bool:
-    pause = scene.order(Verb.PAUSE)
-    return pause is not None and not scene.ordered_since(Verb.RESUME, pause.at)
-
-
 def _pause_over(scene: Scene) -> bool:
-    return _paused_since(scene) and not _leaving(scene)
+    return scene.paused_at is not None and not _leaving(scene)
 
 
 def _handed_off(scene: Scene) -> bool:
@@ -232,6 +231,8 @@ GUARDS: Mapping[Guard, Callable[[Scene], bool]] = {
     Guard.ALWAYS: lambda _: True,
     Guard.CLOSED: _closed,
     Guard.REPLACED: _replaced,
+    Guard.WELL_AGAIN: _well_again,
+    Guard.REHEARSED: lambda scene: scene.dry,
     Guard.MARK_TAKEN: _mark_taken,
     Guard.NODE_LOST: lambda scene: scene.gone_at is not None,
     Guard.CANCELLED_MARKED: _cancelled_marked,

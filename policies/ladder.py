@@ -45,6 +45,8 @@ class Guard(StrEnum):
     # People, and the node itself: these come before everything else.
     CLOSED = "the mark is off"
     REPLACED = "the machine was given back for another"
+    WELL_AGAIN = "this was a dry run, and the node reports healthy"
+    REHEARSED = "this is a dry run, and its last step was rehearsed"
     MARK_TAKEN = "somebody took the mark away"
     NODE_AWAY = "the Node object is gone and may come back"
     NODE_LOST = "the Node object is gone for good"
@@ -126,6 +128,7 @@ FIRST: tuple[Move, ...] = (
     _go(Ending.END, Guard.MARK_TAKEN),
     _stay(Step.HOLD, Guard.NODE_AWAY),
     _go(Ending.END, Guard.NODE_LOST),
+    _go(Ending.END, Guard.WELL_AGAIN),
     _go(Step.CLOSE, Guard.CANCELLED_MARKED),
     _go(Step.RELEASE, Guard.CANCELLED),
     _go(Step.RELEASE, Guard.RELEASE_ORDERED),
@@ -259,7 +262,7 @@ LADDER: Mapping[tuple[Step | None, On], tuple[Move, ...]] = {
     (Step.REBOOT, On.LATER): _again(Step.REBOOT, _CLIMB),
     (Step.REBOOT, On.LOST): _lost(Step.REBOOT),
     (Step.REBOOT, On.STOPPED): _stopped(Step.REBOOT),
-    (Step.REPLACE, On.DONE): (_go(Ending.END),),
+    (Step.REPLACE, On.DONE): (_go(Step.HAND_OFF, Guard.REHEARSED), _go(Ending.END)),
     (Step.REPLACE, On.FAILED): _GIVE_UP,
     (Step.REPLACE, On.LATER): _again(Step.REPLACE),
     (Step.REPLACE, On.LOST): _again(Step.REPLACE),

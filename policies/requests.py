@@ -153,7 +153,7 @@ def _forced(scene: Scene, step: Step) -> bool:
 
 
 def _harmless(scene: Scene) -> tuple[FaultName, ...]:
-    return tuple(name for name in FaultName if not scene.policy.fault(name).hold)
+    return tuple(name for name in FaultName if not scene.concerns(name))
 
 
 def _evidence(scene: Scene) -> tuple[Finding, ...]:

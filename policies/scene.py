@@ -60,16 +60,26 @@ class Scene:
 
         One that may not recover by itself stands until something was repaired.
         """
-        terms = ((each, self.policy.fault(each.fault.name)) for each in self.incident.sightings)
+        ours = (each for each in self.incident.sightings if self.concerns(each.fault.name))
         return tuple(
             each
-            for each, its in terms
-            if its.hold and (each.cleared is None or not (its.may_recover or self._mended(each)))
+            for each in ours
+            if each.cleared is None
+            or not (self.policy.fault(each.fault.name).may_recover or self._mended(each))
         )
 
     def _mended(self, sighting: Sighting) -> bool:
         done = (each for each in self.repairs if each.outcome.kind is OutcomeKind.SUCCEEDED)
         return any(each.started >= sighting.since for each in done)
+
+    @property
+    def dry(self) -> bool:
+        """Whether this incident only rehearses."""
+        return self.incident.opening.dry
+
+    def concerns(self, name: FaultName) -> bool:
+        """Whether a fault is this incident's: held by policy, and in dry run if this is one."""
+        return self.policy.fault(name).hold and self.policy.rehearsed(name) is self.dry
 
     @cached_property
     def answers(self) -> bool:
@@ -89,7 +99,7 @@ class Scene:
             return False
         if report.boot_id != self.incident.boot_id or report.node.uid != self.incident.node.uid:
             return False
-        return not any(self.policy.fault(each.name).hold for each in report.faults)
+        return not any(self.concerns(each.name) for each in report.faults)
 
     @cached_property
     def report_healthy(self) -> bool:
@@ -213,6 +223,14 @@ class Scene:
         if self.ordered_since(Verb.RESUME, removed.at) or removed.at < self.hold_started:
             return None
         return removed.at
+
+    @cached_property
+    def paused_at(self) -> datetime | None:
+        """Since when people want nothing done: by order, or by annotation on the node."""
+        pause = self.order(Verb.PAUSE)
+        if pause and not self.ordered_since(Verb.RESUME, pause.at):
+            return pause.at
+        return self.incident.annotated
 
     @cached_property
     def cancelled_at(self) -> datetime | None:

@@ -47,7 +47,12 @@ def read_report(
         observed=now,
         witness=own.spoke and not agent_silent,
         managed=node.managed,
+        pause=None if node.pause is None else node.pause[:MOST_WORDS],
     )
+
+
+MOST_WORDS = 200
+"""Characters of a pause annotation that go on."""
 
 
 def scopes_of(node: NodeState, policy: Policy) -> dict[str, str]:

@@ -6,7 +6,6 @@ All times are absolute, counted from facts, so a restart neither shortens nor le
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from fleet.order import Verb
 from fleet.reason import BUSY_ELSEWHERE, INTERRUPTED, PAUSED
 from fleet.step import Step
 from policies.guards import GUARDS
@@ -26,10 +25,8 @@ def _hold_taken(scene: Scene) -> datetime | None:
 
 
 def _paused(scene: Scene) -> datetime | None:
-    pause = scene.order(Verb.PAUSE)
-    if pause is None or not GUARDS[Guard.PAUSE_OVER](scene):
-        return None
-    return pause.at + scene.limits.pause
+    over = scene.paused_at and GUARDS[Guard.PAUSE_OVER](scene)
+    return scene.paused_at + scene.limits.pause if scene.paused_at and over else None
 
 
 def _nothing_stands(scene: Scene) -> datetime | None:

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from fleet.fault import Fault
 from fleet.instant import format_instant
+from fleet.names import MANAGED_LABEL, PAUSE_ANNOTATION
 from fleet.step import Step
 from policies.durations import format_duration
 from policies.ladder import Guard, Move, On
@@ -23,7 +24,7 @@ NEXT = (
 
 def facts_of(scene: Scene) -> tuple[str, ...]:
     """The facts that matter now, worst first, bounded."""
-    return (*_faults(scene), *_witnesses(scene), *_attempts(scene))[:MOST_FACTS]
+    return (*_faults(scene), *_witnesses(scene), *_hands(scene), *_attempts(scene))[:MOST_FACTS]
 
 
 def _faults(scene: Scene) -> tuple[str, ...]:
@@ -44,6 +45,15 @@ def _witnesses(scene: Scene) -> tuple[str, ...]:
     silent = () if report.witness else ("our agent does not speak for this boot",)
     healthy = ("the node reports healthy",) if scene.report_healthy else ()
     return (*unknown, *silent, *healthy)
+
+
+def _hands(scene: Scene) -> tuple[str, ...]:
+    """What people wrote on the node itself."""
+    report, since = scene.incident.report, scene.opted_out_at
+    out = (f"opted out by label {MANAGED_LABEL}=false",) if since else ()
+    if report is None or scene.incident.annotated is None:
+        return out
+    return (*out, f"paused by annotation {PAUSE_ANNOTATION}: {report.pause or 'no reason given'}")
 
 
 def _attempts(scene: Scene) -> tuple[str, ...]:
@@ -84,6 +94,8 @@ def needs_of(scene: Scene, move: Move) -> tuple[str, ...]:
     handed = scene.incident.handed_off
     if move.when is Guard.HANDED_OFF and handed:
         return handed.needs
+    if move.when is Guard.REHEARSED:
+        return ("nothing: this was a dry run, and every step was rehearsed",)
     plan = plan_of(scene)
     if move.when is Guard.NO_WAY and plan:
         return plan.needs

@@ -3,6 +3,7 @@
 Markdown; why the node is held, what comes next, until when, what blocks it, who has said what.
 """
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import assert_never
@@ -10,8 +11,10 @@ from typing import assert_never
 from fleet.decision import Act, Ask, Close, Decision, HandOff, Wait
 from fleet.incident import Incident
 from fleet.instant import format_instant
+from fleet.order import Order, Verb
 from workflows.operators import Ignored
 
+DRY_RUN = "DRY RUN, nothing is touched: "
 MOST_LINES = 8
 """Attempts and orders shown; the history has them all."""
 
@@ -19,11 +22,14 @@ MOST_LINES = 8
 def card_of(incident: Incident, decision: Decision, ignored: Sequence[Ignored] = ()) -> str:
     """The whole card, well below the 20 KB that the server takes."""
     node = incident.node
+    dry = DRY_RUN if incident.opening.dry else ""
     parts = [
-        f"### {node.name} ({node.cluster})\n{headline(decision)}",
+        f"### {dry}{node.name} ({node.cluster})\n{headline(decision)}",
+        _list("Answer", answers(incident, decision)),
         _list("Why", decision.basis.facts),
         _list("Because", decision.reasons),
         _list("Needed from you", _needed(decision)),
+        _list("Comes next", decision.basis.outlook),
         _list("People said", _orders(incident)),
         _list("Ignored", tuple(f"{_clock(e.at)} {e.what}: {e.why}" for e in ignored)),
         _list("So far", _attempts(incident)),
@@ -51,18 +57,49 @@ def headline(decision: Decision) -> str:
             assert_never(decision)
 
 
+def answers(incident: Incident, decision: Decision) -> tuple[str, ...]:
+    """The commands by which a person answers, to be copied; empty where nobody is waited for."""
+    match decision:
+        case Ask(id=ask) if ask:
+            said = json.dumps({"actor": "YOUR NAME", "reason": "WHY", "ask": ask})
+            ui = f"or in this UI: Send a Signal, `approve` or `deny`, with the input `{said}`"
+            return (*(_command(each, incident, ask) for each in decision.answers), ui)
+        case Ask(answers=given):
+            verbs = [each for each in given if each in tuple(Verb)]
+            return tuple(_command(each, incident) for each in verbs)
+        case HandOff():
+            meant = {
+                Verb.RESUME: "look again, and go on",
+                Verb.RELEASE: "give the node back on your word",
+                Verb.CANCEL: "end it, and repair nothing",
+            }
+            return tuple(f"{_command(each, incident)}: {words}" for each, words in meant.items())
+        case _:
+            return ()
+
+
+def _command(verb: str, incident: Incident, ask: str = "") -> str:
+    named = f" --ask {ask}" if ask else ""
+    return f'`gpumend {verb} {incident.node.name}{named} --reason "WHY"`'
+
+
 def _needed(decision: Decision) -> tuple[str, ...]:
-    if isinstance(decision, HandOff):
-        answers = "then: resume (looks again first), release (give it back) or cancel"
-        return (*decision.needs, answers)
-    return ()
+    return decision.needs if isinstance(decision, HandOff) else ()
 
 
 def _orders(incident: Incident) -> tuple[str, ...]:
     return tuple(
-        f"{_clock(each.at)} {each.verb} by {each.actor}: {each.reason}"
+        f"{_clock(each.at)} {each.verb}{_about(each)} by {each.actor}: {each.reason}"
         for each in incident.orders[-MOST_LINES:]
     )
+
+
+def _about(order: Order) -> str:
+    """What an order was about, where that is one thing."""
+    shown = f", evidence {order.evidence}" if order.evidence else ""
+    if order.ask:
+        return f" ({order.ask}{shown})"
+    return f" ({order.skips})" if order.skips else ""
 
 
 def _attempts(incident: Incident) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from temporalio import workflow
 from temporalio.exceptions import FailureError
 
 from workflows import drive, performing
-from workflows.card import card_of, headline
+from workflows.card import answers, card_of, headline
 from workflows.operators import Ignored
 from workflows.people import People, fitting
 from workflows.telling import Teller
@@ -37,6 +37,7 @@ with workflow.unsafe.imports_passed_through():
     from policies.decide import decide
     from policies.engine_fault import without_decision
     from policies.lease_terms import LeaseTerms
+    from policies.rehearsal import READS, rehearse, without_rehearsed
     from policies.scene import Scene
     from policies.schema import Policy
     from policies.skipping import skippable
@@ -56,12 +57,16 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The answer of the query `plan`: what comes next by the facts as they are."""
+    """The answer of the query `plan`: what comes next by the facts as they are.
+
+    `answers` are the commands by which a person answers it, where one is waited for.
+    """
 
     next: Decision
     in_words: str
     facts_observed: datetime | None
     since_decision: Decision | None
+    answers: tuple[str, ...] = ()
 
 
 @workflow.defn(name=names.INCIDENT_WORKFLOW)
@@ -74,7 +79,8 @@ class NodeRemediation(People):
         super().__init__(carried.unheard, carried.ignored)
         self._policy = policy
         self._incident = carried.incident or Incident.open(opening, workflow.now())
-        self._steps = list(carried.steps)
+        self._dry = opening.dry
+        self._steps = list(carried.steps) or [DRY_RUN] * opening.dry
         self._teller = Teller(carried.told)
         self._decision: Decision | None = carried.asked
         self._shown: tuple[str, str] = ("", "")
@@ -87,7 +93,8 @@ class NodeRemediation(People):
         if close is None:
             assert workflow.all_handlers_finished(), "handlers here never wait"
             workflow.continue_as_new(args=[opening, policy, self._carried(incident)])
-        return Closing(close.end, close.reasons, incident.repairs)
+        repairs = () if opening.dry else incident.repairs
+        return Closing(close.end, close.reasons, repairs, opening.dry)
 
     def _carried(self, incident: Incident) -> Carried:
         asked = self._decision if isinstance(self._decision, Ask) else None
@@ -125,9 +132,10 @@ class NodeRemediation(People):
     def plan(self, now: datetime | None = None) -> Plan:
         """Decide once more on the facts as they are, at `now` or when something last happened."""
         incident = self.heard()
-        comes = decide(self._policy, incident, now or workflow.now())
         observed = incident.report.observed if incident.report else None
-        return Plan(comes, headline(comes), observed, self._decision)
+        comes = decide(self._policy, incident, now or workflow.now())
+        said = answers(incident, comes)
+        return Plan(comes, headline(comes), observed, self._decision, said)
 
     # What `People` needs of it.
 
@@ -165,17 +173,23 @@ class NodeRemediation(People):
     async def wait(self, decision: Wait | Ask | HandOff, until: datetime | None) -> None:
         """Sleep durably until something arrives or the time is there."""
         self._incident = drive.noted(self._incident, decision)
-        self._teller.tell(decision, self._incident)
+        if not self._dry:
+            self._teller.tell(decision, self._incident)
         if until is None:
             await workflow.wait_condition(lambda: bool(self.unheard))
             return
         left = max(until - workflow.now(), timedelta(0))
         try:
             await workflow.wait_condition(
-                lambda: bool(self.unheard), timeout=left, timeout_summary=headline(decision)[:180]
+                lambda: bool(self.unheard), timeout=left, timeout_summary=self._summary(decision)
             )
         except TimeoutError:
             return
+
+    def _summary(self, decision: Decision) -> str:
+        """What the timeline shows of a wait, within the 200 bytes that the server takes."""
+        words = ("dry run: " if self._dry else "") + headline(decision).replace("**", "")
+        return words.encode()[:190].decode(errors="ignore")
 
     async def _decide(self, incident: Incident, now: datetime) -> Decision:
         """Ask the pure function, on record; an engine that cannot decide asks for a person."""
@@ -194,18 +208,21 @@ class NodeRemediation(People):
         return decision
 
     async def _perform(self, act: Act, stop: Callable[[], bool]) -> Outcome:
+        if self._dry and act.request.step not in READS:
+            return rehearse(act.request)
         if act.request.step is Step.LEASE:
             faults = [each.name for each in act.request.faults]
             terms = LeaseTerms.of(self._policy, self._incident.opened, faults)
             return await performing.perform(act, [terms], stop)
-        return await performing.perform(act, [], stop)
+        outcome = await performing.perform(act, [], stop)
+        return without_rehearsed(self._policy, outcome)
 
     def _show(self, incident: Incident, decision: Decision) -> None:
         """The card is free; search attributes cost an event and change with the stage only."""
         self._decision = decision
         self.show_again()
         stage, due = _stage_of(decision)
-        fault = next((each.fault.name.value for each in incident.standing), "")
+        fault = self._worst(incident)
         if not stage or (stage, fault) == self._shown:
             return
         self._shown = (stage, fault)
@@ -220,12 +237,21 @@ class NodeRemediation(People):
             ]
         )
 
+    def _worst(self, incident: Incident) -> str:
+        """The first fault that stands and that this incident is about."""
+        faults = (each.fault.name for each in incident.standing)
+        ours = (each for each in faults if self._policy.rehearsed(each) is self._dry)
+        return next((each.value for each in ours), "")
+
     def _must_move(self) -> bool:
         return workflow.info().is_continue_as_new_suggested()
 
 
 ANSWER = cast("type", Decision)
 """A union is a type to the converter, though not to the SDK's signature."""
+
+DRY_RUN = "dry-run"
+"""Among the steps of an incident that only rehearses, so that a list tells it from a real one."""
 
 SILENT = (Step.RECALL, Step.GIVE_BACK, Step.IDLE)
 """Steps that serve others and are no stage to look for in a list."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from fleet.decision import Ask, Decision
 from fleet.incident import Incident
 from fleet.instant import format_instant
+from fleet.names import PAUSE_ANNOTATION
 from fleet.order import ANSWERS, MOST_CHARACTERS, Order, Said, Verb
 from fleet.outcome import OutcomeKind
 from fleet.step import Step
@@ -54,6 +55,8 @@ def answer_to(ask: str, incident: Incident) -> Order | None:
 def _no_sense(verb: Verb, incident: Incident) -> str | None:
     if verb is Verb.PAUSE and _paused(incident):
         return "it is paused already"
+    if verb is Verb.RESUME and incident.annotated and not _waits_for_resume(incident):
+        return f"the node is paused by annotation: take {PAUSE_ANNOTATION} off it"
     if verb is Verb.RESUME and not _waits_for_resume(incident):
         return "there is nothing to resume: it is neither paused nor handed off, and held"
     if verb is Verb.RELEASE and _in_service(incident):

@@ -62,7 +62,7 @@ class TemporalIncidents:
                 start_signal_args=[report],
                 search_attributes=at_start(opening),
                 memo=_memo(opening),
-                static_summary=f"{opening.node.name}: {fault}",
+                static_summary=f"{'DRY RUN ' if opening.dry else ''}{opening.node.name}: {fault}",
                 rpc_timeout=RPC_TIMEOUT,
             )
         )

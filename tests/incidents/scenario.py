@@ -14,6 +14,8 @@ Lines of a script, one a happening; times are seconds with a unit (`90s`, `10m`,
     at 60s missed                               it went while nobody watched
     at 60s hold removed | mark removed          by a person
     at 60s opted out                            by label
+    at 60s annotated WORDS | annotation removed the pause annotation
+    dry                                         the incident in which faults are rehearsed
     at 60s pause|resume|skip|cancel|release|approve|deny NAME WORDS    as the workflow takes them
     STEP heals|succeeds|transient|permanent|ambiguous|cancelled|superseded [REASON] [30s]
     means inside provider power launch replace  what a recall finds; `inside` where nothing is said
@@ -77,6 +79,8 @@ def _add(world: World, line: list[str]) -> None:
             world.faults = (*world.faults, a_fault(part, name, *more))
         case ["phantom", part, name, *more]:
             world.phantoms = (*world.phantoms, a_fault(part, name, *more))
+        case ["dry"]:
+            world.dry = True
         case ["at", when, *what]:
             world.at(parse_duration(when).total_seconds(), _happening(what))
         case ["means", *means]:
@@ -163,6 +167,10 @@ def _happening(what: list[str]) -> Callable[[World], Message | None]:  # noqa: C
                 return HoldRemoved(world.node.uid, True, world.now)
             case ["opted", "out"]:
                 world.managed = False
+            case ["annotated", *words]:
+                world.pause = " ".join(words)
+            case ["annotation", "removed"]:
+                world.pause = None
             case ["report"]:
                 pass
             case [verb, actor, *words]:

@@ -67,7 +67,11 @@ def test_a_reset_a_reboot_or_a_replace_that_has_begun_is_never_cut_short():
 
 
 def test_what_was_replaced_is_over_and_needs_no_release():
-    assert [move.to for move in LADDER[Step.REPLACE, On.DONE]] == [Ending.END]
+    moves = LADDER[Step.REPLACE, On.DONE]
+    assert [(each.to, each.when) for each in moves] == [
+        (Step.HAND_OFF, Guard.REHEARSED),
+        (Ending.END, Guard.ALWAYS),
+    ]
 
 
 def test_every_step_that_is_performed_says_what_stops_it_and_how_long_it_may_take():

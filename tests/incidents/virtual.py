@@ -22,6 +22,7 @@ from fleet.reason import INTERRUPTED
 from fleet.report import Report
 from fleet.step import Means, Step
 from policies.decide import decide
+from policies.rehearsal import READS, rehearse, without_rehearsed
 from policies.schema import Policy
 from workflows.drive import Ports, drive, noted
 
@@ -77,6 +78,8 @@ class World:
     recanted: bool = False
     means: tuple[Means, ...] = (Means.INSIDE,)
     managed: bool = True
+    pause: str | None = None
+    dry: bool = False
     unknown: tuple[str, ...] = ()
     scripts: dict[Step, deque[Script]] = field(default_factory=lambda: defaultdict(deque))
     timeline: list[tuple[datetime, Happening]] = field(default_factory=list)
@@ -95,7 +98,7 @@ class World:
 
     def report(self) -> Reported:
         said = () if self.recanted else (*self.faults, *self.phantoms)
-        known = (self.now, self.witness, self.managed)
+        known = (self.now, self.witness, self.managed, self.pause)
         return Reported(Report(self.node, self.boot, said, self.unknown, *known), self.now)
 
     def say(self, text: str) -> None:
@@ -152,6 +155,10 @@ class World:
                 self.say(f"end: {end}")
 
     async def perform(self, act: Act, stop: Callable[[], bool]) -> Outcome:
+        if self.dry and act.request.step not in READS:
+            outcome = rehearse(act.request)
+            self.say(f"{act.request.step}: {_words(outcome)} ({outcome.detail})")
+            return outcome
         self.performed.append(act)
         step = act.request.step
         script = self._script(step)
@@ -164,7 +171,7 @@ class World:
                 return Outcome(OutcomeKind.CANCELLED, INTERRUPTED, boot_id=self.boot)
         outcome = self._happened(step, script)
         self.say(f"{step}: {_words(outcome)}")
-        return outcome
+        return without_rehearsed(self.policy, outcome)
 
     @property
     def unreachable(self) -> bool:
@@ -210,7 +217,7 @@ def finding(fault: Fault) -> Finding:
 
 def play(world: World) -> World:
     """Run an incident in the world from its first report until it ends or waits for a person."""
-    opening = Opening(world.node, an_opening().mark, {"cluster": "c1"})
+    opening = Opening(world.node, an_opening().mark, {"cluster": "c1"}, world.dry)
     world.arrived.append(world.report())
     ports = Ports(lambda: world.now, world, world.decide, world.perform, world.show)
     course = drive(Incident.open(opening, world.now), ports)
