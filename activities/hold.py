@@ -13,8 +13,10 @@ from activities.clock import Clock, utc_now
 from activities.conduct import conduct
 from activities.endings import cancelled, succeeded
 from activities.look import held, hold_gone, identity_changed
-from activities.node_change import change_node, mark_patch, taints_patch
+from activities.node_change import change_node, mark_patch, merged, taints_patch
+from activities.node_claims import VETO, karpenters
 from activities.offers import offered
+from activities.undo import annotation_entry
 from fleet.mark import UNDO_TAINT, Mark, MarkState
 from fleet.names import HOLD_EFFECT, HOLD_TAINT
 from fleet.node import Manifest, NodeState, Taint
@@ -60,7 +62,7 @@ def judge_hold(
         return gone or cancelled(MARK_REMOVED, node.mark_problem, node)
     if node.mark.state is MarkState.OWNED:
         return succeeded(f"held by {request.incident}", node)
-    return mark_patch(_owned(node.mark, manifest))
+    return _taken_up(node.mark, manifest)
 
 
 def _adopt(
@@ -77,7 +79,7 @@ def _adopt(
         opened=now,
         undo=(UNDO_TAINT,),
     )
-    return mark_patch(_owned(mark, manifest))
+    return _taken_up(mark, manifest)
 
 
 def _take_up_again(
@@ -85,15 +87,23 @@ def _take_up_again(
 ) -> Json | Outcome:
     """A recurrence in probation, or a person's word: the hold goes on again, in one patch."""
     if held(node):
-        return mark_patch(_owned(mark, manifest))
+        return _taken_up(mark, manifest)
     if not request.faults:
         return cancelled(MARK_REMOVED, "no hold, and no fault to hold it for", node)
     undo = (*(each for each in mark.undo if each != UNDO_TAINT), UNDO_TAINT)
     taint = Taint(HOLD_TAINT, request.faults[0].name, HOLD_EFFECT)
     spec = taints_patch(manifest, without=HOLD_TAINT, plus=[taint])
-    return {**mark_patch(_owned(replace(mark, undo=undo), manifest)), "spec": spec}
+    return merged(_taken_up(replace(mark, undo=undo), manifest), {"spec": spec})
 
 
-def _owned(mark: Mark, manifest: Manifest) -> Mark:
-    """Owned, with what the node offered when first taken up: a repair must not lose of it."""
-    return replace(mark, state=MarkState.OWNED, offered=mark.offered or offered(manifest))
+def _taken_up(mark: Mark, manifest: Manifest) -> Json:
+    """Owned, with what the node offered when first taken up: a repair must not lose of it.
+
+    Karpenter is told to leave the repair of its node to us, where nobody has told it before.
+    """
+    owned = replace(mark, state=MarkState.OWNED, offered=mark.offered or offered(manifest))
+    annotations = manifest["metadata"].get("annotations") or {}
+    if not karpenters(manifest) or VETO in annotations:
+        return mark_patch(owned)
+    owned = replace(owned, undo=(*owned.undo, annotation_entry(VETO)))
+    return merged(mark_patch(owned), {"metadata": {"annotations": {VETO: "true"}}})

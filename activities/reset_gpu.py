@@ -4,6 +4,7 @@ The drain made way; here it is looked at again, since a reset under a running pr
 card that is in use is no verdict about the hardware.
 """
 
+import asyncio
 from dataclasses import replace
 
 from temporalio import activity
@@ -13,23 +14,34 @@ from activities.conduct import Progress, conduct
 from activities.endings import ended
 from activities.look import Sight, glance, look
 from activities.node_step import repair_outcome, step_request
-from activities.pinned_pod import PinnedPods
+from activities.operands import Operands
+from activities.pinned_pod import NoReport, PinnedPods
 from activities.pods import WAITED, DrainTerms, PlannedPod, may_hold_gpu, plan_drain
 from activities.sick_gpus import sick_gpus
 from activities.waiting import list_all
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Kubernetes
 from fleet.request import StepRequest
-from fleet.step import Step
+from fleet.step import NodeStepReport, Step
 
 GPU_IN_USE = "gpu-in-use"
 """PERMANENT: Pods that may hold a GPU are still there; the detail names them."""
+IN_USE = "in-use"
+"""What the node reports when a process still held the GPU: no verdict, and worth one more try."""
 
 
 class ResetGpuActivities:
     """The activity `reset-gpu`."""
 
-    def __init__(self, kubernetes: Kubernetes, pods: PinnedPods, now: Clock = utc_now) -> None:
+    def __init__(
+        self,
+        kubernetes: Kubernetes,
+        pods: PinnedPods,
+        now: Clock = utc_now,
+        *,
+        operands: Operands | None = None,
+    ) -> None:
+        self._operands = operands or Operands(kubernetes, now)
         self._kubernetes = kubernetes
         self._pods = pods
         self._now = now
@@ -43,18 +55,42 @@ class ResetGpuActivities:
         return await conduct(lambda progress: self._reset(request, progress))
 
     async def _reset(self, request: StepRequest, progress: Progress) -> Outcome:
+        """Operands leave before the Pod acts and come back when it has: on every way out.
+
+        While the Pod may be acting they stay away: who takes the step up again, a verify or the
+        release gives them back, by the mark.
+        """
+        try:
+            outcome = await self._without_operands(request, progress)
+        except asyncio.CancelledError:
+            if not progress.acted:
+                await self._operands.restore(request)
+            raise
+        await self._operands.restore(request)
+        return outcome
+
+    async def _without_operands(self, request: StepRequest, progress: Progress) -> Outcome:
         if not await self._pods.exists(request.operation):
             no = await self._refusal(request)
             if no:
                 return no
+            progress.say("operands that hold GPUs leave")
+            paused = await self._operands.pause(request)
+            if paused.kind is not OutcomeKind.SUCCEEDED:
+                return paused
+        report = await self._run(request, progress)
+        if isinstance(report, NodeStepReport) and report.reason == IN_USE:
+            again = replace(request, operation=f"{request.operation}-again")
+            report = await self._run(again, progress)
+        after = await glance(self._kubernetes, request)
+        return after if isinstance(after, Outcome) else repair_outcome(report, request, after.node)
 
+    async def _run(self, request: StepRequest, progress: Progress) -> NodeStepReport | NoReport:
         def asked() -> None:
             progress.acted = True
             progress.say("the reset runs on the node")
 
-        report = await self._pods.run(step_request(request), request.node.name, asked=asked)
-        after = await glance(self._kubernetes, request)
-        return after if isinstance(after, Outcome) else repair_outcome(report, request, after.node)
+        return await self._pods.run(step_request(request), request.node.name, asked=asked)
 
     async def _refusal(self, request: StepRequest) -> Outcome | None:
         """Why it must not begin. One that has begun is seen to its end, whatever came since."""

@@ -16,7 +16,9 @@ from activities.endings import ended, succeeded
 from activities.look import Sight, glance, look
 from activities.node_step import step_request
 from activities.node_watch import wait_for_node
+from activities.operands import Operands
 from activities.pinned_pod import NoReport, PinnedPods
+from activities.undo import paused_labels
 from fleet.finding import Verdict
 from fleet.node import NodeState
 from fleet.outcome import Outcome, OutcomeKind
@@ -47,6 +49,8 @@ class VerifyActivities:
         sight = await look(self._kubernetes, request, self._now, premise=False)
         if isinstance(sight, Outcome):
             return sight
+        if sight.node.mark and paused_labels(sight.node.mark):  # a reset that did not end well
+            await Operands(self._kubernetes, self._now).restore(request)
         if not await self._pods.exists(request.operation):
             no = await self._settle(request, progress)
             if no:

@@ -8,9 +8,12 @@ from activities.adapters.kubernetes import KubernetesApi
 from activities.endings import CONTENDED
 from activities.hold import HoldActivities, judge_hold
 from activities.node_change import change_node, guarded, taints_patch
+from activities.node_claims import VETO
+from activities.release import undo_patch
+from activities.undo import annotation_entry
 from fleet.errors import Ambiguous, Conflict
-from fleet.mark import UNDO_CORDON, UNDO_TAINT, MarkState
-from fleet.names import HOLD_TAINT, MANAGED_LABEL
+from fleet.mark import UNDO_CORDON, UNDO_TAINT, MarkState, parse_mark
+from fleet.names import HOLD_TAINT, MANAGED_LABEL, MARK_ANNOTATION
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.reason import HOLD_REMOVED, MARK_REMOVED, UNMANAGED
 from fleet.step import Step
@@ -188,3 +191,29 @@ def test_foreign_taints_stay_exactly_as_they_are():
     assert taints_patch(manifest, without=HOLD_TAINT) == {"taints": [foreign]}
     bare, _ = seen_node(taints=[HOLD])
     assert taints_patch(bare, without=HOLD_TAINT) == {"taints": None}
+
+
+def karpenter_node(**annotations):
+    manifest, node = seen_node(marked=PENDING)
+    manifest["metadata"]["labels"] = {"karpenter.sh/nodepool": "gpu"}
+    manifest["metadata"]["annotations"] |= annotations
+    return manifest, node
+
+
+def test_karpenter_is_told_to_leave_the_repair_to_us_and_that_is_undone():
+    manifest, node = karpenter_node()
+    patch = judge_hold(manifest, node, REQUEST, now())
+    assert isinstance(patch, dict)
+    assert patch["metadata"]["annotations"][VETO] == "true"
+    taken = parse_mark(patch["metadata"]["annotations"][MARK_ANNOTATION])
+    assert taken.undo == (UNDO_TAINT, annotation_entry(VETO))
+    manifest["metadata"]["annotations"][VETO] = "true"
+    assert undo_patch(manifest, taken)["metadata"]["annotations"][VETO] is None
+
+
+def test_a_veto_of_somebody_else_is_not_ours_to_undo():
+    manifest, node = karpenter_node(**{VETO: "true"})
+    patch = judge_hold(manifest, node, REQUEST, now())
+    assert isinstance(patch, dict)
+    assert parse_mark(patch["metadata"]["annotations"][MARK_ANNOTATION]).undo == (UNDO_TAINT,)
+    assert VETO not in patch["metadata"]["annotations"]
