@@ -5,6 +5,7 @@ WORKDIR /src
 COPY pyproject.toml uv.lock README.md LICENSE worker.py ./
 COPY activities activities
 COPY console console
+COPY deploy deploy
 COPY fleet fleet
 COPY intake intake
 COPY policies policies

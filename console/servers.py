@@ -67,15 +67,15 @@ async def kubernetes() -> AsyncIterator[Kubernetes | Away]:
         yield Away("Kubernetes", str(problem))
 
 
-async def once(what: str, call: Callable[[], Awaitable[T]]) -> T | Away:
+async def once(what: str, call: Callable[[], Awaitable[T]], limit: timedelta = ONE_TRY) -> T | Away:
     """One try of a read; `Refused` (a no, which is an answer) goes through."""
     try:
-        async with asyncio.timeout(ONE_TRY.total_seconds()):
+        async with asyncio.timeout(limit.total_seconds()):
             return await call()
     except Transient as problem:
         return Away(what, str(problem))
     except TimeoutError:
-        return Away(what, f"no answer in {ONE_TRY.seconds} s")
+        return Away(what, f"no answer in {limit.seconds} s")
 
 
 def run(command: str, main: Callable[[], Coroutine[Any, Any, int]]) -> int:

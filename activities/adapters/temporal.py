@@ -169,5 +169,5 @@ def _no_namespace(problem: RPCError) -> Transient | None:
         return None
     failure = NamespaceNotFoundFailure()
     next(each for each in details if each.Is(failure.DESCRIPTOR)).Unpack(failure)
-    remedy = f"temporal operator namespace create {failure.namespace}"
+    remedy = f"temporal operator namespace create --namespace {failure.namespace}"
     return Transient(f"Temporal has no namespace {failure.namespace}: {remedy}")

@@ -1,0 +1,79 @@
+"""Is this Temporal namespace fit for gpumend? Pure."""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+
+from activities.adapters.temporal_facts import TemporalFacts
+from activities.search_attributes import TYPES, register_command
+from console.doctor.item import Item, note, ok, unknown, wrong
+from policies.durations import format_duration
+
+START_WORKERS = "kubectl -n gpumend get pods -l app=gpumend-worker  # or: gpumend worker"
+
+
+def judge(facts: TemporalFacts, window: timedelta) -> Iterator[Item]:
+    """`window` is how long the policy remembers attempts."""
+    yield ok("temporal", f"server {facts.version}")
+    name = facts.namespace
+    hours = max(1, -(-window // timedelta(hours=1)))
+    if facts.retention is None:
+        command = f"temporal operator namespace create --namespace {name} --retention {hours}h"
+        yield wrong("temporal namespace", f"there is no {name}", command)
+        return
+    yield _retention(facts, facts.retention, window, hours)
+    yield _attributes(facts)
+    yield from _pollers(facts.pollers)
+    yield _budget(facts)
+    yield _stuck(facts)
+
+
+def _retention(facts: TemporalFacts, kept: timedelta, window: timedelta, hours: int) -> Item:
+    says = f"{facts.namespace} keeps closed runs for {format_duration(kept)}"
+    if kept >= window:
+        return ok("temporal namespace", says)
+    return wrong(
+        "temporal namespace",
+        f"{says}; attempts are remembered through them for {format_duration(window)}",
+        f"temporal operator namespace update --namespace {facts.namespace} --retention {hours}h",
+    )
+
+
+def _attributes(facts: TemporalFacts) -> Item:
+    subject = "search attributes"
+    other = [name for name, kind in TYPES.items() if facts.attributes.get(name, kind) != kind]
+    if other:
+        remedy = f"use another namespace than {facts.namespace}: a type cannot be changed"
+        return wrong(subject, f"of another type: {', '.join(other)}", remedy)
+    missing = {name: kind for name, kind in TYPES.items() if name not in facts.attributes}
+    if not missing:
+        return ok(subject, "all registered")
+    command = f"{register_command(missing)} --namespace {facts.namespace}"
+    return wrong(subject, f"not registered: {', '.join(missing)}", command)
+
+
+def _pollers(pollers: Mapping[str, int]) -> Iterator[Item]:
+    for queue, count in pollers.items():
+        if count:
+            yield ok(f"queue {queue}", f"{count} pollers")
+        else:
+            says = "no worker has asked for work within the last minutes"
+            yield wrong(f"queue {queue}", says, START_WORKERS)
+
+
+def _budget(facts: TemporalFacts) -> Item:
+    if facts.budget:
+        return ok("disruption budget", "runs")
+    return note("disruption budget", "has no run yet: the first ask, or census, starts it")
+
+
+def _stuck(facts: TemporalFacts) -> Item:
+    if facts.stuck is None:
+        return unknown("stuck runs", "this server does not say")
+    if not facts.stuck:
+        return ok("stuck runs", "none")
+    query = "TemporalReportedProblems IS NOT NULL"
+    return wrong(
+        "stuck runs",
+        f"{facts.stuck} runs fail their workflow task over and over: a fault of the engine",
+        f'temporal workflow list --namespace {facts.namespace} --query "{query}"',
+    )
