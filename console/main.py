@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "cancel": ("console.order", "end an incident: undo the hold, repair nothing"),
     "release": ("console.order", "give a node back on your word"),
     "open": ("console.open_incident", "hold a node for what you have found"),
+    "budget": ("console.budget", "how many nodes may be disrupted at once, who holds, who waits"),
     "doctor": ("console.doctor", "what is reachable, registered, allowed, and what mends the rest"),
     "worker": ("console.worker", "run the Temporal worker"),
     "demo": ("console.demo", "a small fleet that breaks and is repaired"),

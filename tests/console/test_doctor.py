@@ -297,3 +297,14 @@ async def test_a_provider_that_is_configured_here_is_asked(command, monkeypatch,
         monkeypatch.setenv(name, value)
     ended = await command("doctor", "--json")
     assert [e["state"] for e in ended.json if e["subject"] == "provider"] == [state]
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_real_namespace_is_read(server, command, at_temporal):
+    at_temporal(server)
+    ended = await command("doctor", "--json")
+    found = {each["subject"]: each for each in ended.json}
+    assert found["search attributes"]["state"] == "ok"
+    assert found["temporal namespace"]["mend"].startswith("temporal operator namespace update")
+    assert found["queue gpumend activities"]["state"] == "wrong"
+    assert found["disruption budget"]["state"] == "note"

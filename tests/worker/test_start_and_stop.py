@@ -110,7 +110,9 @@ def test_a_namespace_that_forgets_attempts_too_soon_is_refused(tmp_path, tempora
 def test_a_namespace_that_is_not_there_is_waited_for_with_the_command(tmp_path, temporal_server):
     there = {"TEMPORAL_ADDRESS": temporal_server(), "TEMPORAL_NAMESPACE": "elsewhere"}
     with worker(tmp_path, "--role", "incidents", **there) as process:
-        assert "temporal operator namespace create --namespace elsewhere" in said(process, "for=temporal")
+        assert "temporal operator namespace create --namespace elsewhere" in said(
+            process, "for=temporal"
+        )
 
 
 async def test_a_sick_node_is_held_while_temporal_is_away_and_taken_up_when_it_is_back(
