@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "release": ("console.order", "give a node back on your word"),
     "open": ("console.open_incident", "hold a node for what you have found"),
     "budget": ("console.budget", "how many nodes may be disrupted at once, who holds, who waits"),
+    "close-breaker": ("console.close_breaker", "go on where too much was sick at once"),
     "doctor": ("console.doctor", "what is reachable, registered, allowed, and what mends the rest"),
     "worker": ("console.worker", "run the Temporal worker"),
     "demo": ("console.demo", "a small fleet that breaks and is repaired"),
@@ -79,7 +80,7 @@ def _overview(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="gpumend",
         description="Durable remediation of sick GPU nodes on Kubernetes.",
-        epilog="\n".join(f"  {name:<10} {purpose}" for name, (_, purpose) in COMMANDS.items()),
+        epilog="\n".join(f"  {name:<13} {purpose}" for name, (_, purpose) in COMMANDS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=version("gpumend"))

@@ -16,6 +16,7 @@ from fleet.errors import NotFound, Refused, Transient
 from fleet.fault import FaultName
 from fleet.names import MANAGED_LABEL, OPEN_ANNOTATION
 from fleet.node import NodeState, read_node
+from fleet.open_request import OpenRequest, format_open_request
 from fleet.ports import Json, Kubernetes, PatchType
 
 
@@ -44,7 +45,7 @@ async def _run(arguments: argparse.Namespace) -> int:
             near = await near_names(kubernetes, arguments.node)
             hint = f"; near it: {', '.join(near)}" if near else ""
             raise NotFound(0, "none", f"there is no node {arguments.node}{hint}")
-        why_not = refusal(read_node(manifest, ""), manifest)
+        why_not = refusal(read_node(manifest, ""))
         if why_not:
             raise Refused(0, "not-now", why_not)
         await _write(kubernetes, manifest, arguments)
@@ -55,32 +56,29 @@ async def _run(arguments: argparse.Namespace) -> int:
     return exits.OK
 
 
-def refusal(node: NodeState, manifest: Json) -> str | None:
+def refusal(node: NodeState) -> str | None:
     """Why a person's finding makes no incident of this node now, and what to do instead."""
     name = node.identity.name
     if node.mark:
         return f"{name} has incident {node.mark.id} already: see gpumend show {name}"
     if not node.managed:
         return f"{name} is opted out by label {MANAGED_LABEL}=false: take the label off first"
-    asked = (manifest["metadata"].get("annotations") or {}).get(OPEN_ANNOTATION)
+    asked = node.open_request
     if asked:
-        return f"it is asked for already ({asked}): does a watcher run?"
+        said = f"{asked.fault} by {asked.actor}: {asked.reason}"
+        return f"it is asked for already ({said}): does a watcher run?"
     return None
 
 
 async def _write(kubernetes: Kubernetes, manifest: Json, arguments: argparse.Namespace) -> None:
     """Guarded: what was judged is what is written on."""
     metadata = manifest["metadata"]
-    finding = {
-        "fault": arguments.fault,
-        "reason": arguments.reason,
-        "actor": arguments.actor,
-    }
+    request = OpenRequest(FaultName(arguments.fault), arguments.reason, arguments.actor)
     body = {
         "metadata": {
             "uid": metadata["uid"],
             "resourceVersion": metadata["resourceVersion"],
-            "annotations": {OPEN_ANNOTATION: json.dumps(finding, ensure_ascii=False)},
+            "annotations": {OPEN_ANNOTATION: format_open_request(request)},
         }
     }
     await kubernetes.patch(f"/api/v1/nodes/{arguments.node}", body, PatchType.MERGE)

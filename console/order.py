@@ -35,8 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def add_who_and_why(parser: argparse.ArgumentParser) -> None:
     """The two that every word of a person needs, and which are on record with it."""
-    parser.add_argument("--reason", required=True, type=_words, help="why; it is on record")
-    parser.add_argument("--actor", type=_words, default=actor(), help="who; default: your login")
+    parser.add_argument("--reason", required=True, type=words, help="why; it is on record")
+    parser.add_argument("--actor", type=words, default=actor(), help="who; default: your login")
 
 
 def actor() -> str:
@@ -83,8 +83,8 @@ async def _asked_for(reading: TemporalReading, run: Run, arguments: argparse.Nam
     for line in shown(question):
         print(line, file=sys.stderr)
     if not sys.stdin.isatty():
-        words = ("gpumend", arguments.verb.value, arguments.node, "--ask", question.id)
-        command = shlex.join((*words, "--reason", arguments.reason))
+        parts = ("gpumend", arguments.verb.value, arguments.node, "--ask", question.id)
+        command = shlex.join((*parts, "--reason", arguments.reason))
         print(f"To answer it, name it: {command}", file=sys.stderr)
         return ""
     print(f"Type its id to {arguments.verb}: ", end="", file=sys.stderr, flush=True)
@@ -104,7 +104,8 @@ def shown(question: Ask) -> tuple[str, ...]:
     )
 
 
-def _words(text: str) -> str:
+def words(text: str) -> str:
+    """An argument in words, as argparse wants it: neither empty nor a novel."""
     if not text.strip() or len(text) > MOST_CHARACTERS:
         raise argparse.ArgumentTypeError(f"1 to {MOST_CHARACTERS} characters")
     return text.strip()

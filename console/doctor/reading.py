@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from activities.waiting import list_all
+from console.close_breaker import circuits_of, in_words, record
 from console.doctor.of_kubernetes import FENCE, PART_KEY, KubernetesFacts
 from console.doctor.rights import Answer, ask, shipped
 from fleet.errors import NotFound, Refused
@@ -39,6 +40,7 @@ async def read_facts(kubernetes: Kubernetes, cluster: str) -> KubernetesFacts:
         sets = begin(_all(kubernetes, "/apis/apps/v1/daemonsets"))
         deployments = begin(_all(kubernetes, "/apis/apps/v1/deployments"))
         kinds = begin(_all(kubernetes, _KINDS))
+        breakers = begin(_breakers(kubernetes))
     user, answers = rights.result()
     return KubernetesFacts(
         version=str(version.get("gitVersion", "?")),
@@ -52,6 +54,7 @@ async def read_facts(kubernetes: Kubernetes, cluster: str) -> KubernetesFacts:
         deployments=deployments.result(),
         kinds=_each(kinds.result(), lambda each: str(each["metadata"]["name"])),
         rights=answers,
+        breakers=breakers.result(),
     )
 
 
@@ -69,6 +72,14 @@ def _both(one: bool | None, other: bool | None) -> bool | None:
 
 def _each(objects: tuple[Json, ...] | None, read: Callable[[Json], T]) -> tuple[T, ...] | None:
     return None if objects is None else tuple(read(each) for each in objects)
+
+
+async def _breakers(kubernetes: Kubernetes) -> Mapping[str, str] | None:
+    try:
+        circuits = circuits_of(await record(kubernetes))
+    except Refused:
+        return None
+    return {each.scope: in_words(each) for each in circuits.values()}
 
 
 async def _seen(kubernetes: Kubernetes, path: str) -> bool | None:

@@ -16,6 +16,16 @@ from fleet.decision import Ask, Basis
 from fleet.mark import MarkState
 from fleet.names import MANAGED_LABEL, OPEN_ANNOTATION
 from fleet.order import Verb
+from intake.breaker_record import (
+    CONFIG_MAPS,
+    NAME,
+    PATH,
+    CloseOrder,
+    close_key,
+    format_circuit,
+    parse_order,
+)
+from policies.breaker import Circuit, Phase
 from tests.cluster import cluster_in, mark
 from tests.console.test_incidents_and_show import an_incident, listed, opening_in
 from tests.temporal.fakes import Truth
@@ -206,4 +216,29 @@ async def test_a_finding_on_no_node_names_nodes_near_it(command, tmp_path, monke
         ended = await command("open", "gpu-71", "--fault", "slow", "--reason", "why")
         assert (ended.status, "near it: gpu-17" in ended.err) == (2, True)
     away = await command("open", "n1", "--fault", "slow", "--reason", "why")
+    assert away.status == 3
+
+
+NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
+CIRCUIT = Circuit("pool/training", Phase.OPEN, NOON, NOON, cause="40% of it has gpu-lost")
+
+
+async def test_a_breaker_is_shown_and_closed_by_its_scope(command, tmp_path, monkeypatch):
+    async with cluster_in(tmp_path, kubelet=False) as cluster:
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+        assert (await command("close-breaker")).out == "no breaker is open\n"
+        data = {"pool.training": format_circuit(CIRCUIT), "rack.r1": "{"}
+        await cluster.raw.created(CONFIG_MAPS, {"metadata": {"name": NAME}, "data": data})
+        shown = await command("close-breaker")
+        assert shown.status == 1
+        assert "40% of it has gpu-lost" in shown.out
+        assert (await command("close-breaker", "pool/training")).status == 2
+        unknown = await command("close-breaker", "pool/other", "--reason", "why")
+        assert (unknown.status, "open are: pool/training, rack.r1" in unknown.err) == (2, True)
+        words = ("--reason", "the new agent was wrong", "--actor", "ada")
+        ended = await command("close-breaker", "pool/training", *words)
+        assert ended.status == 0, ended.err
+        said = (await cluster.raw.read(PATH))["data"][close_key("pool.training")]
+        assert parse_order(said) == CloseOrder("ada", "the new agent was wrong")
+    away = await command("close-breaker", "pool/training", "--reason", "why")
     assert away.status == 3
