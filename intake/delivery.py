@@ -51,6 +51,7 @@ class HoldRemoved:
     """A person took the hold (and, perhaps, the mark) away."""
 
     workflow_id: str
+    node: str
     uid: str
     mark_removed: bool
 
@@ -128,6 +129,7 @@ class Callers:
     rehearse: Callable[[str], Parcel | None]
     runless: Callable[[str], None]
     rehearsed: Callable[[str, Parcel, bool, datetime], None]
+    holds_true: Callable[[Notice], bool]
     told: Callable[[Notice, bool], None]
 
 
@@ -206,9 +208,10 @@ class Delivery:
         elif key.startswith(_DRY):
             await self._rehearse(key.removeprefix(_DRY))
         elif notice := self._notices.get(key):
-            self._callers.told(notice, await self._tell(notice))
+            if self._callers.holds_true(notice):
+                self._callers.told(notice, await self._tell(notice))
+                self.counts.notices += 1
             self._notices.pop(key, None)
-            self.counts.notices += 1
 
     async def _send_news(self, node: str) -> None:
         parcel = self._callers.compose(node)
@@ -248,7 +251,7 @@ class Delivery:
         match notice:
             case NodeGone(workflow_id, uid):
                 answer = await self._incidents.node_gone(workflow_id, uid)
-            case HoldRemoved(workflow_id, uid, mark_removed):
+            case HoldRemoved(workflow_id, _, uid, mark_removed):
                 answer = await self._incidents.hold_removed(workflow_id, uid, mark_removed)
             case Returned(workflow_id):
                 answer = await self._incidents.is_open(workflow_id)

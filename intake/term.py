@@ -29,12 +29,13 @@ from intake.muster import Muster, Ward
 from intake.node_writer import NodeWriter
 from intake.nominations import rehearsal_id, workflow_id
 from intake.rehearsal import Rehearsals
+from intake.remarks import Remarks
 from intake.silence import Agents, read_renewal
 from intake.surroundings import Surroundings
 from intake.tally import Tally, stance_of
-from intake.traits import traits_of
+from intake.traits import cause_among, traits_of
 from intake.work_queue import WorkQueue
-from policies.storm import Traits, common_cause
+from policies.storm import Traits
 
 NODES = "/api/v1/nodes"
 
@@ -47,7 +48,6 @@ class Term:
         self._settings = given.settings
         self._journal = given.journal
         self._ready = False
-        self._complaints: list[asyncio.Future[None]] = []
         self.nodes = ListWatch(given, NODES, self._read_small, self._node_changed)
         self.leases = ListWatch(given, LEASES, read_renewal, self._lease_changed)
         self.agents = Agents(given.settings)
@@ -59,9 +59,15 @@ class Term:
         gates = (self.breaker.gate, cap.gate, *given.gates)
         self.knowledge = Knowledge(given, self.agents, self.breaker, gates)
         self.writes = WorkQueue(given.settings.node_writes_at_once)
+        self.remarks = Remarks(given)
         self.rehearsals = Rehearsals(given.settings)
         callers = Callers(
-            self._compose, self._rehearse, self._suspect, self.rehearsals.told, self._told
+            self._compose,
+            self._rehearse,
+            self._suspect,
+            self.rehearsals.told,
+            self._holds_true,
+            self._told,
         )
         self.delivery = Delivery(given, callers, self.writes.idle)
         findings = Findings(
@@ -162,37 +168,12 @@ class Term:
         if standing(node) is Standing.LET_GO:
             self.knowledge.hold_was_taken(node)
         if self.knowledge.cool_down_began(node):
-            self._notify(HoldRemoved(workflow, node.identity.uid, mark_removed=True))
+            self._notify(HoldRemoved(workflow, name, node.identity.uid, mark_removed=True))
         if self.knowledge.hold_is_missing(node):
-            self._notify(HoldRemoved(workflow, node.identity.uid, mark_removed=False))
+            self._notify(HoldRemoved(workflow, name, node.identity.uid, mark_removed=False))
         if self.knowledge.asks_to_return(node):
             self._notify(Returned(workflow, name))
-        if node.mark_problem:
-            self._journal.trouble(
-                f"mark {name}",
-                "cannot-read-mark",
-                node=name,
-                because=node.mark_problem,
-                remedy="restore or remove the annotation gpumend.io/incident",
-            )
-        self._say_blocked(name, facts)
-        self._say_unreadable_request(node)
-
-    def _say_blocked(self, name: str, facts: Facts) -> None:
-        if facts.blocked:
-            self._journal.trouble(f"gate {name}", "not-held", node=name, because=facts.blocked)
-        else:
-            self._journal.over(f"gate {name}", "no-longer-barred", node=name)
-
-    def _say_unreadable_request(self, node: NodeState) -> None:
-        name, problem = node.identity.name, node.open_problem
-        if not problem:
-            self._journal.over(f"open {name}", "request-readable-again", node=name)
-        elif self._journal.trouble(f"open {name}", "cannot-open", node=name, because=problem):
-            text = f"annotation gpumend.io/open changes nothing: {problem}"
-            complaint = self._given.complain(node.identity, "OpenRefused", text)
-            self._complaints.append(asyncio.ensure_future(complaint))
-            self._complaints = [each for each in self._complaints if not each.done()]
+        self.remarks.about(node, facts)
 
     def _is_news(self, node: NodeState, facts: Facts) -> bool:
         parcel = self._parcel(node, facts.report)
@@ -237,6 +218,13 @@ class Term:
     def _suspect(self, name: str) -> None:
         self.comparison.suspect(name)
 
+    def _holds_true(self, notice: Notice) -> bool:
+        """Whether a fact about a node is still one when its turn to be told comes."""
+        if not isinstance(notice, HoldRemoved) or notice.mark_removed:
+            return True
+        node = self.nodes.records.get(notice.node)
+        return node is None or standing(node) is not Standing.OWNED
+
     def _told(self, notice: Notice, incident_open: bool) -> None:
         if isinstance(notice, Returned):
             self.knowledge.returns(notice.node, notice.workflow_id, incident_open)
@@ -266,10 +254,7 @@ class Term:
         self.census.tell()
 
     def _cause_of(self, ward: Ward, muster: Muster) -> str:
-        everyone = muster.everyone(ward.scope)
-        sick = [self._traits(each) for each in everyone if each in ward.sick]
-        well = [self._traits(each) for each in everyone if each not in ward.sick]
-        return common_cause(sick, well)
+        return cause_among(muster.everyone(ward.scope), ward.sick, self._traits)
 
     def _traits(self, name: str) -> Traits:
         node, report = self.nodes.records.get(name), self.knowledge.last_report(name)
@@ -285,7 +270,8 @@ class Term:
     def _found_unmarked(self, node: NodeState) -> None:
         """With a cool-down on it, a person let it go; without, its machine came back."""
         if node.cool_down is not None:
-            self._notify(HoldRemoved(workflow_id(node), node.identity.uid, mark_removed=True))
+            name, uid = node.identity.name, node.identity.uid
+            self._notify(HoldRemoved(workflow_id(node), name, uid, mark_removed=True))
         else:
             self.knowledge.may_return(node)
             self._judge(node.identity.name)

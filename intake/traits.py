@@ -1,10 +1,10 @@
 """What is known of a node that sick nodes may have in common. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from fleet.fault import Fault
 from fleet.node import NodeState
-from policies.storm import Traits
+from policies.storm import Traits, common_cause
 
 LABELS: Mapping[str, tuple[str, ...]] = {
     "driver": (
@@ -27,3 +27,13 @@ def traits_of(node: NodeState, fault: Fault | None, scopes: Mapping[str, str]) -
     }
     said = {"fault": fault.name.value, "code": fault.code} if fault else {}
     return {**said, **labels, "rack": scopes.get("rack", "")}
+
+
+def cause_among(
+    everyone: Collection[str], sick: Collection[str], traits: Callable[[str], Traits]
+) -> str:
+    """What the sick of a scope have in common, in words."""
+    return common_cause(
+        [traits(each) for each in everyone if each in sick],
+        [traits(each) for each in everyone if each not in sick],
+    )

@@ -141,6 +141,6 @@ async def test_one_that_means_nothing_is_said_once_and_changes_nothing(world, ca
         await world.swept(watcher, 4)
     assert len(world.patches()) == 1, "only the person wrote"
     ((name, reason, text),) = complaints
-    assert (name, reason) == ("n1", "OpenRefused")
+    assert (name, reason) == ("n1", "IncidentNotOpened")
     assert "no fault 'gpu-gone'" in text
     assert caplog.text.count("did=cannot-open node=n1") == 1

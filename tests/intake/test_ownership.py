@@ -46,6 +46,32 @@ async def test_the_hold_put_back_and_taken_away_again_is_told_again(world):
         await world.until(lambda: len(world.engine.heard("hold-removed")) == 2)
 
 
+async def test_a_hold_that_is_back_before_anybody_could_be_told_was_never_gone(world):
+    await world.add_node("n1", SICK)
+    async with world.watching() as watcher:
+        node = await an_owned_node(world)
+        hold = {"key": node.hold.key, "value": node.hold.value, "effect": node.hold.effect}
+        world.engine.away = True
+        await world.change("n1", taints=None)
+        await world.until(lambda: watcher.term.delivery.counts.failures >= 1)
+        await world.change("n1", taints=[hold])
+        await world.until(lambda: world.seen(watcher))
+        world.engine.away = False
+        await world.until(lambda: watcher.term.delivery.waiting == 0)
+    assert not world.engine.heard("hold-removed")
+
+
+async def test_a_hold_left_on_a_node_that_we_must_keep_off_is_said_once(world, caplog):
+    hold = {"key": "gpumend.io/hold", "value": "gpu-lost", "effect": "NoSchedule"}
+    await world.add_node("n1", SICK, taints=[hold])
+    await world.change("n1", **{"gpumend.io/pause": "being rewired"})
+    before = len(world.patches())
+    async with world.watching() as watcher:
+        await world.swept(watcher, 3)
+    assert len(world.patches()) == before
+    assert caplog.text.count("did=hold-left node=n1 because=paused") == 1
+
+
 async def test_hold_and_mark_both_removed_cancel_and_begin_a_cool_down(world):
     await world.add_node("n1", SICK)
     async with world.watching() as watcher:
