@@ -34,6 +34,7 @@ from activities.adapters.temporal_memory import TemporalMemory
 from activities.clock import utc_now
 from activities.close import CloseActivities
 from activities.coalescer import Coalescer
+from activities.complaint import complaining
 from activities.drain import DrainActivities
 from activities.end_job import EndJobActivities
 from activities.event_writer import EventWriter
@@ -122,6 +123,7 @@ async def _main(settings: Settings, policy: Policy, limits: Limits, connect: Con
                 identity=identity,
                 budgets=TemporalBudget(lambda: temporal.client, settings.cluster),
                 settings=limits,
+                complain=complaining(EventWriter(kubernetes)),
             )
             parts.append(_watch(watcher, kubernetes))
         await _side_by_side(parts)
