@@ -17,7 +17,7 @@ from fleet.node import Condition
 from probes.agent.api import ApiServer
 from probes.agent.once import look_once
 from probes.agent.publish import LEASE_PERIOD, Publisher
-from probes.agent.run import ACCEPT_USER_SPACE, start
+from probes.agent.run import ACCEPT_USER_SPACE, ROUTINE_PERIOD, start
 from probes.log import say
 from probes.machine import HOST_EXEC, machine
 
@@ -39,6 +39,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=LEASE_PERIOD,
         metavar="SECONDS",
         help="between two signs of life; the watcher misses three (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--check-every",
+        type=_period,
+        default=ROUTINE_PERIOD,
+        metavar="SECONDS",
+        help="seconds between two rounds of checks while all is well (default: 120)",
     )
     parser.add_argument("--once", action="store_true", help="print what it would publish, and end")
     parser.add_argument("--json", action="store_true", help="with --once: JSON")
@@ -66,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         return exits.USAGE
     server = ApiServer(arguments.api_server, arguments.token_file, arguments.ca_file)
     publisher = Publisher(server, arguments.node, lambda: datetime.now(UTC), arguments.renew_every)
-    agent = start(here, arguments.node, key, publisher)
+    agent = start(here, arguments.node, key, publisher, arguments.check_every)
 
     def end(number: int, frame: FrameType | None) -> None:
         agent.stop.set()

@@ -21,9 +21,21 @@ CLAIM_LIMIT = 512
 """Claims kept apart; further ones are counted together as `<kind>:more` of the host."""
 PASSES = 2
 """How often in a row a check must pass before the fault that it found ends."""
-STRIKES: Mapping[FaultName, int] = MappingProxyType({FaultName.DRIVER_HUNG: 2})
-"""How often in a row a check must find a fault before it stands, where that is more than once: a
-reset, a driver reload or fabric training legitimately stalls the driver for a while."""
+STRIKES: Mapping[FaultName, int] = MappingProxyType(
+    {
+        FaultName.DRIVER_HUNG: 2,
+        FaultName.NVLINK_ERROR: 2,
+        FaultName.FABRIC_NOT_READY: 3,
+        FaultName.NIC_DEGRADED: 2,
+        FaultName.PCIE_DEGRADED: 2,
+        FaultName.THERMAL: 3,
+        FaultName.POWER: 2,
+        FaultName.HOST_DEGRADED: 2,
+    }
+)
+"""How often in a row a check must find a fault before it stands, where that is more than once. A
+reset, a driver reload, a boot or a change of MIG legitimately stalls the driver and takes links
+down for a while; heat and clocks waver. What is unambiguous stands at once."""
 
 ADVICE_RISING = (
     Advice.NONE,

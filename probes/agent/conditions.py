@@ -7,6 +7,7 @@ log that nobody reads, a condition without faults is `Unknown`.
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 
 from fleet.condition import format_message
 from fleet.fault import (
@@ -29,12 +30,23 @@ Conditions = Mapping[str, Condition]
 """By type."""
 
 
-def conditions(boot_id: str, faults: Sequence[Fault], unknown: str = "") -> Conditions:
-    """The nine conditions. `faults` come worst first; `unknown` is why we might not know of one."""
+def conditions(
+    boot_id: str,
+    faults: Sequence[Fault],
+    unknown: str = "",
+    untold: Mapping[str, str] = MappingProxyType({}),
+) -> Conditions:
+    """The nine conditions. `faults` come worst first.
+
+    `unknown` is why we might not know of any, `untold` why not of those of one type.
+    """
     found: dict[str, list[Fault]] = {each.value: [] for each in ConditionType}
     for fault in faults:
         found[CONDITION_OF[fault.name].value].append(fault)
-    return {kind: _condition(kind, boot_id, these, unknown) for kind, these in found.items()}
+    return {
+        kind: _condition(kind, boot_id, these, unknown or untold.get(kind, ""))
+        for kind, these in found.items()
+    }
 
 
 def monitor_silent(code: str, since: datetime) -> Fault:

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from fleet.fault import Fault
-from fleet.finding import Finding, Verdict
+from fleet.finding import Finding
 from fleet.part import HOST
 from probes.agent.conditions import Conditions, conditions, monitor_silent
 from probes.agent.memory import Doubt, Memory, begin_boot
+from probes.agent.untold import Untold, proves
 from probes.kernel_log.read import Reader
 from probes.kmsg import follow
 from probes.log_faults import apply_records, take
@@ -40,6 +41,7 @@ class Core:
     examined: bool = False
     trouble: dict[str, datetime] = field(default_factory=dict)
     moved_nothing: Counter[str] = field(default_factory=Counter)
+    untold: Untold = field(default_factory=Untold)
     _reader: Reader = field(default_factory=Reader)
 
     @property
@@ -74,6 +76,7 @@ class Core:
         """The machine was booted: what its log claimed is over, and its log begins anew."""
         self.memory = begin_boot(self.memory, boot_id)
         self._reader = Reader()
+        self.untold = Untold()
         self.caught_up = self.examined = False
 
     def repaired(self, records: Sequence[Record]) -> None:
@@ -94,7 +97,8 @@ class Core:
         self.memory.faults.judge(findings, now)
         if proof:
             self.examined = True
-            if findings and all(each.verdict is Verdict.OK for each in findings):
+            self.untold.round(findings)
+            if findings and all(proves(each) for each in findings):
                 self.memory.doubt = Doubt.NONE
 
     @property
@@ -113,7 +117,8 @@ class Core:
 
     def conditions(self, waited: bool = True) -> Conditions:
         """The conditions that can be worded now; before it has settled, only those with a fault."""
-        said = conditions(self.memory.cursor.boot_id, self.faults(), self._unknown())
+        unknown, untold = self._unknown(), self.untold.conditions()
+        said = conditions(self.memory.cursor.boot_id, self.faults(), unknown, untold)
         if self.settled(waited):
             return said
         return {kind: each for kind, each in said.items() if each.status == "False"}

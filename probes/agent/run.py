@@ -34,6 +34,8 @@ SETTLE_LIMIT = 20.0
 """Seconds after which what is still unknown is worded as Unknown."""
 CHECK_PERIOD, NAME_PERIOD = 60.0, 600.0
 """Seconds between two rounds of checks while they are needed, and between two looks for names."""
+ROUTINE_PERIOD = 120.0
+"""Seconds between two rounds while all is well: a round is some 0.3 s of a core in children."""
 SAVE_PERIOD = 5.0
 """Seconds between two saves of what moves nothing (position, counts within a power of ten)."""
 ACCEPT_USER_SPACE = "GPUMEND_TEST_ACCEPT_USER_KMSG"
@@ -54,6 +56,7 @@ class Agent:
     publisher: Publisher | None = None
     clock: Callable[[], datetime] = lambda: datetime.now(UTC).replace(microsecond=0)
     stop: threading.Event = field(default_factory=threading.Event)
+    routine: float = ROUTINE_PERIOD
     _inbox: "queue.Queue[Item]" = field(init=False)
     _reader: LogReader = field(init=False)
     _opening: int = field(default=1, init=False)
@@ -141,7 +144,7 @@ class Agent:
         self._look_at_records()
         self._look_at_reader(reading)
         now = time.monotonic()
-        if self.core.needs_checks and self._checks_due(now):
+        if self._checks_due(now):
             self._asked = self._named = now
             asker.ask(self.core.memory.gpus, True)
         elif now - self._named >= NAME_PERIOD:
@@ -150,7 +153,11 @@ class Agent:
 
     def _checks_due(self, now: float) -> bool:
         """At once for a new doubt; but a round that is under way, or was refused, gets its time."""
+        if not self.core.caught_up:
+            return False
         period = CHECK_PERIOD if self.core.examined else SILENT_AFTER
+        if not self.core.needs_checks:
+            period = self.routine
         return self._asked is None or now - self._asked >= period
 
     def _look_at_records(self) -> None:
@@ -235,7 +242,13 @@ class Agent:
             self.core.trouble.pop("state:unwritable", None)
 
 
-def start(machine: Machine, node: str, key: bytes, publisher: Publisher | None) -> Agent:
+def start(
+    machine: Machine,
+    node: str,
+    key: bytes,
+    publisher: Publisher | None,
+    routine: float = ROUTINE_PERIOD,
+) -> Agent:
     """An agent with what its node remembers; raises OSError or ValueError without a boot id."""
     accept = os.environ.get(ACCEPT_USER_SPACE) == "1"
     if accept:
@@ -250,7 +263,7 @@ def start(machine: Machine, node: str, key: bytes, publisher: Publisher | None) 
         doubt=memory.doubt.value or "none",
     )
     core = Core(machine, memory, accept)
-    return Agent(machine, node, core, Senses(machine, key), publisher)
+    return Agent(machine, node, core, Senses(machine, key), publisher, routine=routine)
 
 
 def _older(since: float | None, now: float, limit: float) -> bool:

@@ -8,13 +8,15 @@ import fcntl
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fleet.finding import Finding
 from fleet.part import HOST
-from probes import checks
+from probes import checks, expectations
+from probes.adapters import read_adapters
+from probes.checks import presence
 from probes.checks.subject import Subject, hung, ok
 from probes.machine import Machine
 from probes.parts import Gpu, Naming
@@ -74,7 +76,19 @@ class Senses:
                 hung(NAMES, "reading the driver's list of GPUs") if seen.hung else ok(NAMES, HOST)
             )
             findings = checks.run(checks.PASSIVE, subject) if examine else ()
+            if examine:
+                self._remember()
             return Sensed(dict(subject.naming.gpus), (says, *findings), examine)
+
+    def _remember(self) -> None:
+        """Keep how many GPUs and adapters this machine has, where that is more than ever before."""
+        root = self.machine.root
+        with suppress(OSError):
+            gpus = len(presence.gpus_on_bus(self._subject))
+            expectations.remember(self.machine, expectations.GPUS, gpus)
+        with suppress(OSError):
+            adapters = len(read_adapters(root, {}))
+            expectations.remember(self.machine, expectations.ADAPTERS, adapters)
 
 
 @dataclass(slots=True)

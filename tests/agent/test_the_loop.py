@@ -45,9 +45,10 @@ def running(fake, stand):
     """Starts agents in threads of this process, and ends them."""
     started: list[tuple[Agent, threading.Thread]] = []
 
-    def begin() -> Agent:
+    def begin(routine: float = run.ROUTINE_PERIOD) -> Agent:
         server = ApiServer(stand.url)
-        agent = start(fake.machine, "n1", b"key", Publisher(server, "n1", run_clock))
+        publisher = Publisher(server, "n1", run_clock)
+        agent = start(fake.machine, "n1", b"key", publisher, routine)
         thread = threading.Thread(target=agent.run)
         thread.start()
         started.append((agent, thread))
@@ -189,3 +190,15 @@ def test_it_ends_at_once_when_asked_even_when_the_server_is_away(fake, stand):
     thread.join(10)
     assert not thread.is_alive()
     assert time.monotonic() - asked < 10
+
+
+def test_what_the_log_never_said_is_found_by_the_rounds_and_ends_with_them(
+    fake, stand, running, monkeypatch
+):
+    monkeypatch.setattr(run, "CHECK_PERIOD", 0.2)
+    running(routine=0.2)
+    stand.wait_until(lambda: stand.status("Memory") == HEALTHY)
+    fake.answer("nvidia-smi", fake.smi(remap="No, Yes"))
+    stand.wait_until(lambda: stand.status("Memory") == ("False", "MemoryExhausted"))
+    fake.answer("nvidia-smi", fake.smi())
+    stand.wait_until(lambda: stand.status("Memory") == HEALTHY)
