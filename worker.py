@@ -13,15 +13,18 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
 from typing import Any
 
+from prometheus_client import CollectorRegistry, ProcessCollector
 from temporalio.client import Client
 from temporalio.worker import Worker
 
 from activities import decide
 from activities.adapters import kubernetes as kubernetes_adapter
+from activities.adapters.exposition import CannotServe, serving
 from activities.adapters.kubernetes_access import NotConfigured
 from activities.adapters.provider import provider_of
 from activities.adapters.provider_access import read_access as read_provider_access
@@ -30,7 +33,10 @@ from activities.adapters.temporal import TemporalIncidents
 from activities.adapters.temporal_budget import TemporalBudget
 from activities.adapters.temporal_checks import NotReady, check_retention, check_search_attributes
 from activities.adapters.temporal_connection import Connection
+from activities.adapters.temporal_figures import TemporalFigures
 from activities.adapters.temporal_memory import TemporalMemory
+from activities.adapters.temporal_metrics import TemporalMetrics, metric_buffer
+from activities.adapters.webhook import Receiver, notifying, read_receiver
 from activities.clock import utc_now
 from activities.close import CloseActivities
 from activities.coalescer import Coalescer
@@ -43,6 +49,7 @@ from activities.idle import IdleActivities
 from activities.launch import LaunchActivities
 from activities.lease import BudgetActivities, LeaseActivities
 from activities.means import MeansReader
+from activities.notifier import Notifier
 from activities.operations import Operations
 from activities.pinned_pod import PinnedPods
 from activities.reboot import RebootActivities
@@ -53,6 +60,9 @@ from activities.replace import ReplaceActivities
 from activities.replace_ways import ByNodeClaim, ByTermination
 from activities.reset_gpu import ResetGpuActivities
 from activities.scope_claims import ScopeClaims
+from activities.standing import Standing
+from activities.step_figures import StepFigures, TellingFigures
+from activities.storm_notice import announcer
 from activities.tell import TellActivities
 from activities.verify import VerifyActivities
 from activities.witness import Witness
@@ -60,7 +70,9 @@ from console import exits, worker_settings
 from console.worker_settings import Settings
 from fleet import names
 from fleet.errors import Refused, Transient
+from fleet.node import NodeState
 from fleet.ports import Kubernetes, Provider
+from intake.availability import AvailabilityFigures
 from intake.rules import PolicyRules
 from intake.settings import Settings as Limits
 from intake.settings import read_settings
@@ -75,6 +87,17 @@ from workflows.timing import HEARTBEATS_EVERY
 TELLINGS_AT_ONCE = 1_000
 """They wait for a digest or a slow receiver: what a storm asks, without a step's place."""
 
+
+@dataclass(frozen=True, slots=True)
+class _Voice:
+    """How this process tells people what happens, and machines how it stands."""
+
+    events: EventWriter
+    notifier: Notifier | None
+    figures: CollectorRegistry
+    shown: bool
+
+
 Connect = Callable[[], AbstractAsyncContextManager[Kubernetes]]
 _log = logging.getLogger("gpumend.worker")
 
@@ -87,15 +110,16 @@ def run(arguments: argparse.Namespace, connect: Connect = kubernetes_adapter.con
         policy = worker_settings.read_policy(settings)
         limits = read_settings(os.environ)
         read_provider_access(os.environ)
+        receiver = read_receiver(os.environ)
     except (PolicyErrors, OSError, ValueError) as problem:
         _log.error("what=refused why=%r", str(problem))
         return exits.USAGE
     try:
-        return asyncio.run(_main(settings, policy, limits, connect))
+        return asyncio.run(_main(settings, policy, limits, connect, receiver))
     except (NotReady, Refused) as problem:
         _log.error("what=refused why=%r", str(problem))
         return exits.FOUND
-    except NotConfigured as problem:
+    except (NotConfigured, CannotServe) as problem:
         _log.error("what=refused why=%r", str(problem))
         return exits.USAGE
     except Transient as problem:
@@ -103,15 +127,29 @@ def run(arguments: argparse.Namespace, connect: Connect = kubernetes_adapter.con
         return exits.UNREACHABLE
 
 
-async def _main(settings: Settings, policy: Policy, limits: Limits, connect: Connect) -> int:
+async def _main(
+    settings: Settings,
+    policy: Policy,
+    limits: Limits,
+    connect: Connect,
+    receiver: Receiver | None,
+) -> int:
     """Start what the role asks for and run it until a signal says stop."""
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    async with connect() as kubernetes:
-        temporal = Connection(lambda client: _check(policy, client))
+    registry = CollectorRegistry()
+    async with AsyncExitStack() as stack:
+        stack.enter_context(serving(settings.metrics, registry))
+        kubernetes = await stack.enter_async_context(connect())
+        notifier = await stack.enter_async_context(notifying(receiver))
+        buffer = metric_buffer() if settings.metrics else None
+        temporal = Connection(lambda client: _check(policy, client), buffer)
         incidents = TemporalIncidents(lambda: temporal.client, lambda: policy)
-        parts = [_stopped(stop), _work(settings, temporal, kubernetes, incidents)]
+        voice = _Voice(EventWriter(kubernetes), notifier, registry, settings.metrics is not None)
+        parts = [_stopped(stop), _work(settings, temporal, kubernetes, incidents, voice)]
+        if buffer:
+            parts += _figures(settings, temporal, TemporalMetrics(buffer), voice)
         if settings.watches:
             rules = PolicyRules(policy)
             identity = f"{socket.gethostname()}-{os.getpid()}"
@@ -123,12 +161,35 @@ async def _main(settings: Settings, policy: Policy, limits: Limits, connect: Con
                 identity=identity,
                 budgets=TemporalBudget(lambda: temporal.client, settings.cluster),
                 settings=limits,
-                complain=complaining(EventWriter(kubernetes)),
+                complain=complaining(voice.events),
+                announce=announcer(notifier, settings.cluster),
             )
             parts.append(_watch(watcher, kubernetes))
+            registry.register(AvailabilityFigures(lambda: _seen_by(watcher)))
         await _side_by_side(parts)
     gc.collect()  # a client that outlives its loop may abort the process at exit
     return exits.OK
+
+
+def _figures(
+    settings: Settings, temporal: Connection, measured: TemporalMetrics, voice: _Voice
+) -> list[Coroutine[Any, Any, None]]:
+    """Everything of this process that is shown besides the watcher's; what keeps it fresh."""
+    for each in (measured, TellingFigures(voice.events, voice.notifier)):
+        voice.figures.register(each)
+    ProcessCollector(registry=voice.figures)
+    if not settings.works:
+        return [measured.run()]
+    source = TemporalFigures(lambda: temporal.client, settings.cluster)
+    standing = Standing(source.incidents, source.ledger)
+    voice.figures.register(standing)
+    return [measured.run(), standing.run()]
+
+
+def _seen_by(watcher: Watcher) -> Collection[NodeState] | None:
+    """The nodes, by the watcher that leads; a copy, since a scrape has a thread of its own."""
+    term = watcher.term if watcher.leading else None
+    return list(term.nodes.records.values()) if term and term.nodes.synced.is_set() else None
 
 
 async def _side_by_side(parts: Sequence[Coroutine[Any, Any, None]]) -> None:
@@ -161,7 +222,11 @@ async def _watch(watcher: Watcher, kubernetes: Kubernetes) -> None:
 
 
 async def _work(
-    settings: Settings, temporal: Connection, kubernetes: Kubernetes, incidents: TemporalIncidents
+    settings: Settings,
+    temporal: Connection,
+    kubernetes: Kubernetes,
+    incidents: TemporalIncidents,
+    voice: _Voice,
 ) -> None:
     """Open the way to Temporal and, where the role says so, work on incidents until cancelled.
 
@@ -172,7 +237,7 @@ async def _work(
         await reach("kubernetes", lambda: kubernetes.get("/version"))
         async with AsyncExitStack() as stack:
             provider = await stack.enter_async_context(provider_of())
-            workers = _workers(settings, client, kubernetes, provider, incidents)
+            workers = _workers(settings, client, kubernetes, provider, incidents, voice)
             for each in workers:
                 await stack.enter_async_context(each)
             _log.info("what=ready part=incidents cluster=%s", settings.cluster)
@@ -189,10 +254,11 @@ def _workers(
     kubernetes: Kubernetes,
     provider: Provider,
     incidents: TemporalIncidents,
+    voice: _Voice,
 ) -> tuple[Worker, ...]:
     """For incidents, for the budget and for what people are told: each has a queue of its own."""
-    events = EventWriter(kubernetes)
-    witness = Witness(events)
+    figures = StepFigures(voice.figures) if voice.shown else None
+    witness = Witness(voice.events, figures)
     budget = TemporalBudget(lambda: client, settings.cluster)
     leases = LeaseActivities(ScopeClaims(kubernetes, utc_now), Coalescer(budget.exchange))
     lender = BudgetActivities(incidents, kubernetes)
@@ -224,7 +290,7 @@ def _workers(
         Worker(
             client,
             task_queue=names.TELL_TASK_QUEUE,
-            activities=[TellActivities(events).tell],
+            activities=[TellActivities(voice.events, voice.notifier).tell],
             max_concurrent_activities=TELLINGS_AT_ONCE,
             graceful_shutdown_timeout=settings.grace,
         ),

@@ -14,5 +14,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Become the worker; returns only if that fails."""
-    flags = [f"--{name}={value}" for name, value in vars(arguments).items() if value is not None]
+    flags = [
+        f"--{name.replace('_', '-')}={value}"
+        for name, value in vars(arguments).items()
+        if value is not None
+    ]
     os.execv(sys.executable, [sys.executable, "-m", "worker", *flags])  # noqa: S606

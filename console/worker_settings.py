@@ -16,18 +16,23 @@ from policies.schema import Policy
 ROLES = INCIDENTS, WATCHER, ALL = "incidents", "watcher", "all"
 GRACE = timedelta(seconds=20)
 """For running activities to end on SIGTERM; less than the thirty seconds a Pod is given."""
+LAST_PORT = 65_535
 LONGEST_GRACE = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`image` is that of the Pods that run steps on nodes; `policy` None is the default one."""
+    """`image` is that of the Pods that run steps on nodes; `policy` None is the default one.
+
+    `metrics` is host and port of `/metrics`; None: it is not served.
+    """
 
     role: str
     cluster: str
     image: str
     policy: Path | None
     grace: timedelta
+    metrics: tuple[str, int] | None = None
 
     @property
     def watches(self) -> bool:
@@ -60,6 +65,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=_env("GRACE", str(GRACE.total_seconds())),
         help="seconds for running steps to end on SIGTERM",
     )
+    parser.add_argument(
+        "--metrics-address",
+        type=_address,
+        default=_env("METRICS_ADDRESS"),
+        metavar="HOST:PORT",
+        help="serve Prometheus metrics there, as 127.0.0.1:9464; without it they are not served",
+    )
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
@@ -70,6 +82,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         image=arguments.image,
         policy=arguments.policy,
         grace=timedelta(seconds=arguments.grace),
+        metrics=host_and_port(arguments.metrics_address) if arguments.metrics_address else None,
     )
 
 
@@ -85,6 +98,22 @@ def _role(text: str) -> str:
     if text not in ROLES:
         raise argparse.ArgumentTypeError(f"one of {', '.join(ROLES)}, not {text!r}")
     return text
+
+
+def _address(text: str) -> str:
+    try:
+        host_and_port(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from problem
+    return text
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """`127.0.0.1:9464` or `[::1]:9464`; ValueError for anything else. Port 0 takes a free one."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdigit() or int(port) > LAST_PORT:
+        raise ValueError(f"HOST:PORT, as 127.0.0.1:9464, not {text!r}")
+    return host.strip("[]"), int(port)
 
 
 def _grace(text: str) -> float:

@@ -16,7 +16,7 @@ from typing import cast
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
-from workflows import drive, performing
+from workflows import counting, drive, performing
 from workflows.card import answers, card_of, headline
 from workflows.operators import Ignored
 from workflows.people import People, fitting
@@ -93,6 +93,8 @@ class NodeRemediation(People):
         if close is None:
             assert workflow.all_handlers_finished(), "handlers here never wait"
             workflow.continue_as_new(args=[opening, policy, self._carried(incident)])
+        if not opening.dry:
+            counting.count_ended(incident, close)
         repairs = () if opening.dry else incident.repairs
         return Closing(close.end, close.reasons, repairs, opening.dry)
 
@@ -210,12 +212,22 @@ class NodeRemediation(People):
     async def _perform(self, act: Act, stop: Callable[[], bool]) -> Outcome:
         if self._dry and act.request.step not in READS:
             return rehearse(act.request)
+        outcome = await self._performed(act, stop)
+        return without_rehearsed(self._policy, outcome)
+
+    async def _performed(self, act: Act, stop: Callable[[], bool]) -> Outcome:
+        """By its activity; what is only rehearsed counts in no figure."""
+        incident = self._incident
+        terms: tuple[LeaseTerms, ...] = ()
         if act.request.step is Step.LEASE:
             faults = [each.name for each in act.request.faults]
-            terms = LeaseTerms.of(self._policy, self._incident.opened, faults)
-            return await performing.perform(act, [terms], stop)
-        outcome = await performing.perform(act, [], stop)
-        return without_rehearsed(self._policy, outcome)
+            terms = (LeaseTerms.of(self._policy, incident.opened, faults),)
+        if self._dry:
+            return await performing.perform(act, terms, stop)
+        counting.count_begun(incident)
+        outcome = await performing.perform(act, terms, stop)
+        counting.count_step(incident, act.request, outcome, workflow.now())
+        return outcome
 
     def _show(self, incident: Incident, decision: Decision) -> None:
         """The card is free; search attributes cost an event and change with the stage only."""

@@ -10,7 +10,7 @@ import hashlib
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
-from workflows.timing import TELL_RETRY, TELL_TRY, TELL_WHOLE
+from workflows.timing import TELL_HEARTBEAT, TELL_RETRY, TELL_TRY, TELL_WHOLE
 
 with workflow.unsafe.imports_passed_through():
     from fleet.decision import Ask, Decision, HandOff
@@ -45,6 +45,7 @@ class Teller:
                 task_queue=f"{workflow.info().task_queue}{TELL_SUFFIX}",
                 start_to_close_timeout=TELL_TRY,
                 schedule_to_close_timeout=TELL_WHOLE,
+                heartbeat_timeout=TELL_HEARTBEAT,
                 retry_policy=TELL_RETRY,
                 summary=f"tell people: {telling.matter} of {telling.node.name}"[:180],
             )

@@ -75,6 +75,7 @@ TIMING: Mapping[Step, Timing] = {
 
 TELL_TRY = timedelta(minutes=3)
 """For one try to tell people: the notifier may gather many tellings into one digest first."""
+TELL_HEARTBEAT = timedelta(seconds=30)
 TELL_WHOLE = timedelta(hours=6)
 """A receiver that is dead for longer is told of by the log and by metrics."""
 TELL_RETRY = RetryPolicy(

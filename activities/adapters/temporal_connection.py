@@ -13,6 +13,7 @@ from temporalio.envconfig import ClientConfig
 from temporalio.runtime import (
     LogForwardingConfig,
     LoggingConfig,
+    MetricBuffer,
     Runtime,
     TelemetryConfig,
     TelemetryFilter,
@@ -32,9 +33,15 @@ class Connection:
     fit, that is `Transient`, as it would be later when the server is away.
     """
 
-    def __init__(self, check: Callable[[Client], Awaitable[None]]) -> None:
-        """`check` raises what ends the process where the server must be mended first."""
+    def __init__(
+        self, check: Callable[[Client], Awaitable[None]], metrics: MetricBuffer | None = None
+    ) -> None:
+        """`check` raises what ends the process where the server must be mended first.
+
+        `metrics` takes what the SDK measures; it serves one runtime, so that is made once.
+        """
         self._check = check
+        self._runtime = _quiet_runtime(metrics)
         self._client: Client | None = None
 
     @property
@@ -46,26 +53,28 @@ class Connection:
 
     async def open(self, limit: timedelta | None) -> Client:
         """Connect and check, waiting for a server that is away; `limit` as `reach` has it."""
-        client = await reach("temporal", connect, limit)
+        client = await reach("temporal", lambda: connect(self._runtime), limit)
         await reach("temporal", lambda: self._check(client), limit)
         self._client = client
         return client
 
 
-async def connect() -> Client:
+async def connect(runtime: Runtime | None = None) -> Client:
     """Connect, or raise `Transient` that names the address."""
     settings = ClientConfig.load_client_connect_config()
     try:
         return await Client.connect(
-            **settings, data_converter=pydantic_data_converter, runtime=_quiet_runtime()
+            **settings,
+            data_converter=pydantic_data_converter,
+            runtime=runtime or _quiet_runtime(),
         )
     except (RuntimeError, RPCError) as problem:
         where = settings.get("target_host", "localhost:7233")
         raise Transient(f"Temporal at {where}: {problem}") from problem
 
 
-def _quiet_runtime() -> Runtime:
+def _quiet_runtime(metrics: MetricBuffer | None = None) -> Runtime:
     """The core's own log lines go to our log, never to stdout."""
     forwarding = LogForwardingConfig(logger=logging.getLogger("temporalio.core"))
     logs = LoggingConfig(filter=TelemetryFilter("ERROR", "ERROR"), forwarding=forwarding)
-    return Runtime(telemetry=TelemetryConfig(logging=logs))
+    return Runtime(telemetry=TelemetryConfig(logging=logs, metrics=metrics))
