@@ -14,6 +14,8 @@ from policies.schema import Policy
 
 READS = (Step.RECALL, Step.IDLE)
 """Steps that touch nothing: a dry run does them as they are."""
+DRY_RUN = "dry-run"
+"""The reason of every rehearsed outcome."""
 _WORDS = {
     Step.HOLD: "hold",
     Step.LEASE: "ask the disruption budget for",
@@ -35,7 +37,7 @@ def rehearse(request: StepRequest) -> Outcome:
         return _seen(request)
     what = ", ".join(request.parts) + " of " if request.step is Step.RESET_GPU else ""
     detail = f"dry run: would {_WORDS[request.step]} {what}{request.node.name}"
-    return Outcome(OutcomeKind.SUCCEEDED, detail=detail, boot_id=request.boot_id)
+    return Outcome(OutcomeKind.SUCCEEDED, DRY_RUN, detail, boot_id=request.boot_id)
 
 
 def without_rehearsed(policy: Policy, outcome: Outcome) -> Outcome:
@@ -59,4 +61,4 @@ def _seen(request: StepRequest) -> Outcome:
     )
     kind = OutcomeKind.PERMANENT if found else OutcomeKind.SUCCEEDED
     detail = "dry run: read from the reports, no Pod was started"
-    return Outcome(kind, detail=detail, boot_id=request.boot_id, findings=found)
+    return Outcome(kind, DRY_RUN, detail, boot_id=request.boot_id, findings=found)

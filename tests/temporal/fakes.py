@@ -15,7 +15,7 @@ from fleet.outcome import Outcome, OutcomeKind
 from fleet.reason import INTERRUPTED
 from fleet.report import Report
 from fleet.request import StepRequest
-from fleet.step import Means, Step
+from fleet.step import REPAIRS, Means, Step
 from fleet.telling import Telling
 from policies.lease_terms import LeaseTerms
 from tests.incidents.virtual import an_opening, finding
@@ -75,7 +75,7 @@ class FakeActivities:
 
     def steps(self) -> Sequence[Callable[..., Any]]:
         simple = (Step.HOLD, Step.RECALL, Step.IDLE, Step.VERIFY, Step.RELEASE, Step.CLOSE)
-        plain = [self._activity(each) for each in (*simple, Step.RESET_GPU, Step.REBOOT)]
+        plain = [self._activity(each) for each in (*simple, *REPAIRS)]
         return [*plain, self.drain]
 
     def lending(self) -> Sequence[Callable[..., Any]]:
