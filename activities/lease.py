@@ -54,15 +54,31 @@ class LeaseActivities:
         return Outcome(OutcomeKind.SUCCEEDED, detail=lent)
 
     @activity.defn(name="give-back")
-    async def give_back(self, request: StepRequest) -> Outcome:
-        """SUCCEEDED: neither lease nor ask of this incident is left."""
+    async def give_back(self, request: StepRequest, terms: LeaseTerms) -> Outcome:
+        """SUCCEEDED: neither lease nor ask of this incident is left.
+
+        Before a hand-off the budget hears at once that people have the node: in scopes where that
+        counts nobody else is granted its place between.
+        """
         try:
-            await self._coalescer.give(_incident(request))
+            if request.makes_way_for is Step.HAND_OFF:
+                await self._hand_off(request, terms)
+            else:
+                await self._coalescer.give(_incident(request))
         except WORKS_LATER as problem:
             return Outcome(OutcomeKind.TRANSIENT, "unreachable", str(problem))
         except Refused as problem:
             return Outcome(OutcomeKind.PERMANENT, problem.reason, str(problem))
         return Outcome(OutcomeKind.SUCCEEDED)
+
+    async def _hand_off(self, request: StepRequest, terms: LeaseTerms) -> None:
+        """A node that is not there any more is with nobody."""
+        try:
+            ask = await self._claims.ask(_incident(request), request.node, terms)
+        except NotFound:
+            await self._coalescer.give(_incident(request))
+            return
+        await self._coalescer.hand_off(ask)
 
 
 class BudgetActivities:

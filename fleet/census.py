@@ -14,13 +14,15 @@ class ScopeCensus:
     """The nodes of one scope.
 
     `size` is how many there are, `held` how many carry our hold, `down` names the ones that serve
-    nobody for whatever reason of others' or their own (not Ready, cordoned, being deleted). A node
-    that is down may hold a lease or wait for one: whoever adds up must not count it twice.
+    nobody for whatever reason of others' or their own (not Ready, cordoned, being deleted), and
+    `handed_off` those that people have, as last listed. A node may be both, or hold a lease, or
+    wait for one: whoever adds up must not count it twice.
     """
 
     size: int
     held: int = 0
     down: tuple[str, ...] = ()
+    handed_off: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

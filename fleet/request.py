@@ -24,9 +24,10 @@ class StepRequest:
     since turned healthy. `deadline` is absolute and only ever tightens. `checks` and `settle` are a
     verify's (which checks must pass, how long the node must have been quiet). `makes_way_for` is
     the step that a drain serves: a GPU reset waits for every Pod that may hold a GPU, a reboot does
-    not. `force` lets a drain evict what only policy or a person may allow and, at its deadline,
-    delete what is left with its own grace; it lets a release take the hold off a node that is not
-    seen to be well, and a hold put on again what a person took off. `harmless` are the faults that
+    not; a lease that makes way for a hand-off leaves its node with people. `force` lets a drain
+    evict what only policy or a person may allow and, at its deadline, delete what is left with its
+    own grace; it lets a release take the hold off a node that is not seen to be well, and a hold
+    put on again what a person took off. `harmless` are the faults that
     policy holds no node for: they do not keep a release from giving it back. `end` is, for a close,
     how the incident ends: it goes with the Event that says so.
     """

@@ -21,12 +21,13 @@ class Stance:
     scopes: tuple[str, ...]
     held: bool = False
     down: bool = False
+    handed_off: bool = False
 
 
-def stance_of(node: NodeState, scopes: Mapping[str, str]) -> Stance:
+def stance_of(node: NodeState, scopes: Mapping[str, str], handed_off: bool = False) -> Stance:
     """How the node stands; `scopes` are its keys by scope."""
     named = tuple(f"{scope}/{key}" for scope, key in scopes.items())
-    return Stance(named, is_held(node), is_down(node))
+    return Stance(named, is_held(node), is_down(node), handed_off)
 
 
 def is_held(node: NodeState) -> bool:
@@ -59,6 +60,7 @@ class Tally:
         self._sizes: Counter[str] = Counter()
         self._held: Counter[str] = Counter()
         self._down: defaultdict[str, set[str]] = defaultdict(set)
+        self._handed_off: defaultdict[str, set[str]] = defaultdict(set)
 
     def put(self, name: str, stance: Stance) -> None:
         """The node counts as this from now on."""
@@ -69,6 +71,8 @@ class Tally:
             self._held.update(stance.scopes if stance.held else ())
             for scope in stance.scopes if stance.down else ():
                 self._down[scope].add(name)
+            for scope in stance.scopes if stance.handed_off else ():
+                self._handed_off[scope].add(name)
             self.changes += 1
 
     def drop(self, name: str) -> None:
@@ -80,7 +84,12 @@ class Tally:
     def census(self, at: datetime, barred: Mapping[str, str]) -> Census:
         """Every scope that has a node."""
         scopes = {
-            scope: ScopeCensus(size, self._held[scope], tuple(sorted(self._down.get(scope, ()))))
+            scope: ScopeCensus(
+                size,
+                self._held[scope],
+                tuple(sorted(self._down.get(scope, ()))),
+                tuple(sorted(self._handed_off.get(scope, ()))),
+            )
             for scope, size in self._sizes.items()
         }
         return Census(at, scopes, dict(barred))
@@ -92,10 +101,15 @@ class Tally:
         _subtract(self._sizes, before.scopes)
         if before.held:
             _subtract(self._held, before.scopes)
-        for scope in before.scopes if before.down else ():
-            self._down[scope].discard(name)
-            if not self._down[scope]:
-                del self._down[scope]
+        _discard(self._down, before.scopes if before.down else (), name)
+        _discard(self._handed_off, before.scopes if before.handed_off else (), name)
+
+
+def _discard(names: dict[str, set[str]], scopes: Iterable[str], name: str) -> None:
+    for scope in scopes:
+        names[scope].discard(name)
+        if not names[scope]:
+            del names[scope]
 
 
 def _subtract(counts: Counter[str], scopes: Iterable[str]) -> None:

@@ -123,7 +123,8 @@ class Term:
 
     def _count(self, name: str, node: NodeState | None) -> None:
         if node:
-            self.tally.put(name, stance_of(node, self._given.rules.scopes(node)))
+            handed_off = workflow_id(node) in self.knowledge.handed_off
+            self.tally.put(name, stance_of(node, self._given.rules.scopes(node), handed_off))
         else:
             self.tally.drop(name)
         self.census.look()
@@ -249,6 +250,8 @@ class Term:
 
     def _handed_off(self, workflows: frozenset[str]) -> None:
         self.knowledge.handed_off = workflows
+        for name, node in self.nodes.records.items():
+            self._count(name, node)
 
     def _barred_changed(self) -> None:
         self.census.tell()

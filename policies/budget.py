@@ -15,7 +15,11 @@ from policies.budget_use import Use, stopped
 from policies.ledger import Ask, Freeze, Lease, Ledger, WithPeople
 
 OVERDUE = timedelta(hours=1)
-"""An ask that is due since then is kept room for where its scopes free themselves one by one."""
+"""An ask that is due since then is kept room for where its scopes free themselves one by one.
+
+So nothing waits for ever: from then on an ask is served after at most as many generations of leases
+as there were asks before it (given that leases come back and nothing else is in its way).
+"""
 
 
 def ask(ledger: Ledger, asks: Iterable[Ask], now: datetime) -> Ledger:

@@ -1,8 +1,8 @@
 """How much of each scope is used, and what stops an ask: counted once for many asks.
 
 Used in a scope: leases, nodes that are down for reasons of others, and nodes that people have,
-where the policy counts those. Each node counts once: one that holds a lease, waits for one or was
-handed to a person is never counted as down as well.
+where the policy of who asks counts those. Each node counts once: one that holds a lease or waits
+for one is never counted as down or handed off as well, and one that people have is never down.
 """
 
 from collections import Counter
@@ -23,17 +23,14 @@ class Use:
         self._census = ledger.census
         self._held = [_scopes(lease.ask) for lease in ledger.leases]
         self._leased = Counter(chain.from_iterable(self._held))
-        self._handed = Counter(
-            chain.from_iterable(_counted(each.ask) for each in ledger.with_people)
+        self._served = frozenset(
+            [*(each.ask.node for each in ledger.leases), *(each.node for each in ledger.waiting)]
         )
-        self._ours = frozenset(
-            [
-                *(each.ask.node for each in ledger.leases),
-                *(each.node for each in ledger.waiting),
-                *(each.ask.node for each in ledger.with_people),
-            ]
-        )
-        self._down: dict[str, int] = {}
+        self._given: dict[str, set[str]] = {}
+        for each in ledger.with_people:
+            for scope in _scopes(each.ask):
+                self._given.setdefault(scope, set()).add(each.ask.node)
+        self._counts: dict[str, tuple[int, int]] = {}
         self._reserved: dict[str, int] = {}
         self._awaited: set[str] = set()
 
@@ -42,17 +39,22 @@ class Use:
         return self._leased.get(scope, 0)
 
     def handed_off(self, scope: str) -> int:
-        """Nodes that people have, where they count."""
-        return self._handed.get(scope, 0)
+        """Nodes that people have, by our own record or by the census."""
+        return self._others(scope)[1]
 
     def down(self, scope: str) -> int:
         """Nodes down for reasons that are not ours."""
-        if scope not in self._down:
+        return self._others(scope)[0]
+
+    def _others(self, scope: str) -> tuple[int, int]:
+        """Down and handed off, each node once."""
+        if scope not in self._counts:
             counted = self._census.scopes.get(scope) if self._census else None
-            self._down[scope] = (
-                sum(each not in self._ours for each in counted.down) if counted else 0
-            )
-        return self._down[scope]
+            given = self._given.get(scope, set()).union(counted.handed_off if counted else ())
+            given -= self._served
+            down = set(counted.down) - given - self._served if counted else ()
+            self._counts[scope] = (len(down), len(given))
+        return self._counts[scope]
 
     def fits(self, ask: Ask) -> bool:
         """Whether nothing in the ask's own scopes stops it."""
@@ -74,7 +76,7 @@ class Use:
         full = [each for each in ask.claims if self._full(each)]
         if self.bars(ask) or any(each.scope in self._awaited for each in full):
             return
-        if any(self._fixed(each.scope) >= each.maximum for each in full):
+        if any(self._fixed(each) >= each.maximum for each in full):
             return
         self._awaited.update(each.scope for each in full)
         for scope in _scopes(ask) - {each.scope for each in full}:
@@ -100,7 +102,7 @@ class Use:
         scope, text = claim.scope, f"{claim.scope} lends {claim.maximum} at once"
         more = (
             (self.down(scope), "down for other reasons"),
-            (self.handed_off(scope), "with people"),
+            (self.handed_off(scope) if claim.hand_offs else 0, "with people"),
             (self._reserved.get(scope, 0), "kept for who waited longer"),
         )
         parts = [f"{count} {what}" for count, what in more if count]
@@ -108,12 +110,13 @@ class Use:
 
     def _full(self, claim: Claim) -> bool:
         scope = claim.scope
-        used = self._leased.get(scope, 0) + self._fixed(scope) + self._reserved.get(scope, 0)
+        used = self._leased.get(scope, 0) + self._fixed(claim) + self._reserved.get(scope, 0)
         return used >= claim.maximum
 
-    def _fixed(self, scope: str) -> int:
+    def _fixed(self, claim: Claim) -> int:
         """What no lease that comes back makes room for."""
-        return self.down(scope) + self._handed.get(scope, 0)
+        down, given = self._others(claim.scope)
+        return down + given if claim.hand_offs else down
 
     def _comes_with(self, scope: str, full: str) -> bool:
         """Whether every lease that fills one scope is in the other one, too."""
@@ -125,7 +128,9 @@ def stopped(ledger: Ledger, now: datetime) -> str:
     if ledger.freeze:
         return f"frozen by {ledger.freeze.actor}: {ledger.freeze.reason}"
     age = census_age(ledger, now)
-    if age is not None and age > CENSUS_GOOD_FOR:
+    if age is None:
+        return "nobody has counted the fleet yet: does the watcher run?"
+    if age > CENSUS_GOOD_FOR:
         limit = int(CENSUS_GOOD_FOR.total_seconds())
         return (
             f"the last census of the fleet is {int(age.total_seconds())} s old (at most {limit} s):"
@@ -143,7 +148,3 @@ def census_age(ledger: Ledger, now: datetime) -> timedelta | None:
 
 def _scopes(ask: Ask) -> frozenset[str]:
     return frozenset(each.scope for each in ask.claims)
-
-
-def _counted(ask: Ask) -> frozenset[str]:
-    return frozenset(each.scope for each in ask.claims if each.hand_offs)

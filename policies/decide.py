@@ -27,7 +27,9 @@ def decide(policy: Policy, incident: Incident, now: datetime) -> Decision:
     scene = Scene(policy, incident, now)
     move, until = next_move(scene)
     if _owes_lease(scene, move):
-        return _act(scene, Step.GIVE_BACK, Move(Step.GIVE_BACK))
+        act = _act(scene, Step.GIVE_BACK, Move(Step.GIVE_BACK))
+        goes_on = Step.HAND_OFF if move.to is Step.HAND_OFF else act.request.makes_way_for
+        return replace(act, request=replace(act.request, makes_way_for=goes_on))
     basis = basis_of(scene)
     reasons = reasons_for(scene, move)
     if move.to is Ending.ASK:

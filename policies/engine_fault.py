@@ -46,4 +46,5 @@ def _give_back(incident: Incident, now: datetime) -> StepRequest:
         node=incident.node,
         boot_id=incident.boot_id,
         deadline=now + QUICK,
+        makes_way_for=Step.HAND_OFF,
     )

@@ -27,7 +27,7 @@ class Archive:
 
 def pack(ledger: Ledger) -> Archive:
     """The ledger for the next run."""
-    packed = base64.b64encode(zlib.compress(_LEDGER.dump_json(ledger))).decode()
+    packed = base64.b64encode(zlib.compress(_LEDGER.dump_json(ledger), 1)).decode()
     return Archive(len(ledger.leases), len(ledger.waiting), ledger.freeze is not None, packed)
 
 

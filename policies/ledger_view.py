@@ -3,13 +3,12 @@
 `gpumend budget show` and the run's card are made of this. Counts are of everybody; rows are cut.
 """
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from policies.budget_use import Use, census_age, stopped
-from policies.ledger import Ask, Claim, Freeze, Ledger
+from policies.ledger import Ask, Freeze, Lease, Ledger, WithPeople
 
 MOST_ROWS = 100
 """Rows of each kind in one answer."""
@@ -100,17 +99,10 @@ def unanswered(ledger: Ledger, now: datetime) -> tuple[Ask, ...]:
 
 def _scopes(ledger: Ledger, use: Use) -> tuple[ScopeRow, ...]:
     """Scopes that anybody on record claims or a breaker bars, the busiest first."""
-    waiting = Counter(claim.scope for each in ledger.waiting for claim in each.claims)
-    maxima = _maxima(
-        claim
-        for asks in (
-            (each.ask for each in ledger.leases),
-            ledger.waiting,
-            (each.ask for each in ledger.with_people),
-        )
-        for each in asks
-        for claim in each.claims
-    )
+    waiting, maxima = _claimed(ledger.waiting)
+    for asks in (_asks(ledger.leases), _asks(ledger.with_people)):
+        for scope, maximum in _claimed(asks)[1].items():
+            maxima[scope] = min(maximum, maxima.get(scope, maximum))
     barred = ledger.census.barred if ledger.census else {}
     sizes = ledger.census.scopes if ledger.census else {}
     rows = [
@@ -121,7 +113,7 @@ def _scopes(ledger: Ledger, use: Use) -> tuple[ScopeRow, ...]:
             leased=use.leased(scope),
             down=use.down(scope),
             handed_off=use.handed_off(scope),
-            waiting=waiting[scope],
+            waiting=waiting.get(scope, 0),
             barred=barred.get(scope, ""),
         )
         for scope in {*maxima, *barred}
@@ -130,11 +122,21 @@ def _scopes(ledger: Ledger, use: Use) -> tuple[ScopeRow, ...]:
     return tuple(busy)
 
 
-def _maxima(claims: Iterable[Claim]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for each in claims:
-        found[each.scope] = min(each.maximum, found.get(each.scope, each.maximum))
-    return found
+def _asks(entries: Iterable[Lease | WithPeople]) -> Iterable[Ask]:
+    return (each.ask for each in entries)
+
+
+def _claimed(asks: Iterable[Ask]) -> tuple[dict[str, int], dict[str, int]]:
+    """By scope, how many claim it and the smallest maximum stated; plain, since many may wait."""
+    counts: dict[str, int] = {}
+    maxima: dict[str, int] = {}
+    for ask in asks:
+        for claim in ask.claims:
+            scope, maximum = claim.scope, claim.maximum
+            counts[scope] = counts.get(scope, 0) + 1
+            if maximum < maxima.get(scope, maximum + 1):
+                maxima[scope] = maximum
+    return counts, maxima
 
 
 def _row(ask: Ask, since: datetime, why: str = "") -> NodeRow:

@@ -62,7 +62,7 @@ class DisruptionBudget:
             await self._tell()
             await self._look()
             self._alarm()
-            self._show()
+            self._show_soon()
             await self._sleep()
         assert workflow.all_handlers_finished(), "handlers here never wait"
         workflow.continue_as_new(args=[pack(self._ledger)])
@@ -130,8 +130,7 @@ class DisruptionBudget:
 
     def _become(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        if len(ledger.waiting) < MANY or workflow.now() >= self._shown + SHOWN_EVERY:
-            self._show()
+        self._show_soon()
 
     async def _tell(self) -> None:
         """Signal who was granted a lease without asking just now."""
@@ -207,9 +206,12 @@ class DisruptionBudget:
             )
         self._alarmed = len(late)
 
-    def _show(self) -> None:
-        self._shown = workflow.now()
-        workflow.set_current_details(card(view(self._ledger, self._shown, ROWS)))
+    def _show_soon(self) -> None:
+        now = workflow.now()
+        if len(self._ledger.waiting) >= MANY and now < self._shown + SHOWN_EVERY:
+            return
+        self._shown = now
+        workflow.set_current_details(card(view(self._ledger, now, ROWS)))
 
 
 def _refuse_nameless(given: Sequence[object]) -> None:

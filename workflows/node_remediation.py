@@ -219,7 +219,7 @@ class NodeRemediation(People):
         """By its activity; what is only rehearsed counts in no figure."""
         incident = self._incident
         terms: tuple[LeaseTerms, ...] = ()
-        if act.request.step is Step.LEASE:
+        if act.request.step in (Step.LEASE, Step.GIVE_BACK):
             faults = [each.name for each in act.request.faults]
             terms = (LeaseTerms.of(self._policy, incident.opened, faults),)
         if self._dry:

@@ -6,11 +6,15 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleet.census import Census
 from policies import budget
 from policies.budget_use import Use, stopped
 from policies.ledger import Ask, Claim, Ledger
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+
+
+COUNTED = Ledger(census=Census(NOW), counted=NOW)
 
 
 def ask(incident: str, age: int = 0, **maxima: int) -> Ask:
@@ -23,41 +27,41 @@ def asked(ledger: Ledger, *asks: Ask) -> Ledger:
 
 
 def test_asking_twice_is_asking_once():
-    once = asked(Ledger(), ask("a"), ask("b"))
+    once = asked(COUNTED, ask("a"), ask("b"))
     assert asked(once, ask("a"), ask("b")) == budget.told(once, {"a"})
     assert once.holders == {"a"}
 
 
 def test_every_scope_must_agree():
-    ledger = asked(Ledger(), ask("a", cluster=5, rack=1))
+    ledger = asked(COUNTED, ask("a", cluster=5, rack=1))
     ledger = asked(ledger, ask("b", cluster=5, rack=1), ask("c", cluster=5, other=1))
     assert ledger.holders == {"a", "c"}
     assert Use(ledger).why(ledger.waiting[0]) == "rack lends 1 at once"
 
 
 def test_who_waits_longest_is_served_first():
-    ledger = asked(Ledger(), ask("a"), ask("young", 1), ask("old", 100))
+    ledger = asked(COUNTED, ask("a"), ask("young", 1), ask("old", 100))
     assert ledger.holders == {"old"}
     assert budget.give(ledger, {"old"}, NOW).holders == {"young"}
 
 
 def test_a_full_rack_holds_up_no_other_rack():
-    ledger = asked(Ledger(), ask("a", 9, cluster=3, r1=1), ask("b", 8, cluster=3, r1=1))
+    ledger = asked(COUNTED, ask("a", 9, cluster=3, r1=1), ask("b", 8, cluster=3, r1=1))
     assert asked(ledger, ask("c", 1, cluster=3, r2=1)).holders == {"a", "c"}
 
 
 def test_giving_back_what_was_never_had_changes_nothing():
-    ledger = asked(Ledger(), ask("a"), ask("b"))
+    ledger = asked(COUNTED, ask("a"), ask("b"))
     assert budget.give(ledger, {"x"}, NOW) == ledger
 
 
 def test_a_withdrawn_ask_is_not_granted_later():
-    ledger = budget.give(asked(Ledger(), ask("a", 2), ask("b", 1)), {"b"}, NOW)
-    assert budget.give(ledger, {"a"}, NOW) == Ledger()
+    ledger = budget.give(asked(COUNTED, ask("a", 2), ask("b", 1)), {"b"}, NOW)
+    assert budget.give(ledger, {"a"}, NOW) == COUNTED
 
 
 def test_nothing_is_granted_while_frozen_and_leases_stay():
-    ledger = budget.freeze(asked(Ledger(), ask("a")), "ada", "storm", NOW)
+    ledger = budget.freeze(asked(COUNTED, ask("a")), "ada", "storm", NOW)
     ledger = budget.give(asked(ledger, ask("b")), {"a"}, NOW)
     assert ledger.holders == frozenset()
     assert "ada" in stopped(ledger, NOW)
@@ -65,7 +69,7 @@ def test_nothing_is_granted_while_frozen_and_leases_stay():
 
 
 def test_a_maximum_of_none_grants_nothing():
-    assert asked(Ledger(), ask("a", cluster=0)).holders == frozenset()
+    assert asked(COUNTED, ask("a", cluster=0)).holders == frozenset()
 
 
 SCOPES = {"cluster": 3, "r1": 1, "r2": 2}
@@ -83,7 +87,7 @@ operations = st.lists(
 @settings(max_examples=100, deadline=None)
 @given(operations)
 def test_whatever_is_asked_no_scope_is_ever_above_its_maximum(steps):
-    ledger, held, frozen = Ledger(), dict[str, tuple[str, ...]](), False
+    ledger, held, frozen = COUNTED, dict[str, tuple[str, ...]](), False
     waiting: dict[str, tuple[int, tuple[str, ...]]] = {}
     for verb, who, racks, age in steps:
         scopes = ("cluster", *sorted(racks))

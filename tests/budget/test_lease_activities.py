@@ -1,5 +1,6 @@
 """The activities `lease`, `give-back` and `look-at-leases`, before the emulated API server."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from activities.coalescer import Coalescer
 from activities.lease import BudgetActivities, LeaseActivities
 from activities.scope_claims import ScopeClaims
+from fleet.census import Census
 from fleet.errors import Ambiguous, Refused, Transient
 from fleet.mark import MarkState
 from fleet.outcome import OutcomeKind
@@ -25,11 +27,14 @@ SINCE = datetime(2026, 11, 29, tzinfo=UTC)
 TERMS = LeaseTerms.of(load("budgets: [{scope: cluster, max: 1}]\nfaults: {}", "test"), SINCE)
 
 
+COUNTED = Ledger(census=Census(SINCE), counted=SINCE)
+
+
 class Lender:
     """The arithmetic without Temporal; `answer_lost` takes a batch and loses the answer once."""
 
     def __init__(self) -> None:
-        self.ledger = Ledger()
+        self.ledger = COUNTED
         self.answer_lost = False
         self.fails: Exception | None = None
 
@@ -37,6 +42,7 @@ class Lender:
         if self.fails:
             raise self.fails
         self.ledger = budget.give(self.ledger, frozenset(batch.gives), SINCE)
+        self.ledger = budget.hand_off(self.ledger, batch.hand_offs, SINCE)
         self.ledger = budget.ask(self.ledger, batch.asks, SINCE)
         if self.answer_lost:
             self.answer_lost = False
@@ -70,7 +76,7 @@ async def test_an_ask_is_granted_or_queued_with_what_stops_it(quiet_cluster, lea
     queued = await leases().lease(second, TERMS)
     assert (queued.kind, queued.reason) == (OutcomeKind.TRANSIENT, QUEUED)
     assert queued.detail == "cluster/c1 lends 1 at once"
-    assert (await leases().give_back(first)).kind is OutcomeKind.SUCCEEDED
+    assert (await leases().give_back(first, TERMS)).kind is OutcomeKind.SUCCEEDED
     assert (await leases().lease(second, TERMS)).kind is OutcomeKind.SUCCEEDED
 
 
@@ -82,9 +88,23 @@ async def test_a_lease_whose_answer_was_lost_is_found_and_not_lent_twice(
     assert (await leases().lease(request, TERMS)).kind is OutcomeKind.TRANSIENT
     assert (await leases().lease(request, TERMS)).kind is OutcomeKind.SUCCEEDED
     assert len(lender.ledger.leases) == 1
-    assert (await leases().give_back(request)).kind is OutcomeKind.SUCCEEDED
-    assert (await leases().give_back(request)).kind is OutcomeKind.SUCCEEDED
-    assert lender.ledger == Ledger()
+    assert (await leases().give_back(request, TERMS)).kind is OutcomeKind.SUCCEEDED
+    assert (await leases().give_back(request, TERMS)).kind is OutcomeKind.SUCCEEDED
+    assert lender.ledger == COUNTED
+
+
+async def test_a_lease_given_back_for_a_hand_off_leaves_the_node_with_people(
+    quiet_cluster, leases, lender
+):
+    first, second = await request_of(quiet_cluster), await request_of(quiet_cluster, "n2")
+    await leases().lease(first, TERMS)
+    handed = replace(first, makes_way_for=Step.HAND_OFF)
+    assert (await leases().give_back(handed, TERMS)).kind is OutcomeKind.SUCCEEDED
+    queued = await leases().lease(second, TERMS)
+    assert queued.detail == "cluster/c1 lends 1 at once (0 lent, 1 with people)"
+    await quiet_cluster.raw.delete("/api/v1/nodes/n1")
+    assert (await leases().give_back(handed, TERMS)).kind is OutcomeKind.SUCCEEDED
+    assert (await leases().lease(second, TERMS)).kind is OutcomeKind.SUCCEEDED
 
 
 @pytest.mark.parametrize(
@@ -101,7 +121,7 @@ async def test_a_budget_that_does_not_answer_lends_nothing(
     request = await request_of(quiet_cluster)
     lender.fails = problem
     assert (await leases().lease(request, TERMS)).kind is kind
-    assert (await leases().give_back(request)).kind is kind
+    assert (await leases().give_back(request, TERMS)).kind is kind
 
 
 @pytest.mark.parametrize("code", [410, 429, 500])

@@ -79,7 +79,7 @@ class FakeActivities:
         return [*plain, self.drain]
 
     def lending(self) -> Sequence[Callable[..., Any]]:
-        return [self.lease, self._activity(Step.GIVE_BACK)]
+        return [self.lease, self.give_back]
 
     @activity.defn(name="tell")
     async def hear(self, telling: Telling) -> bool:
@@ -95,6 +95,11 @@ class FakeActivities:
 
     @activity.defn(name="lease")
     async def lease(self, request: StepRequest, terms: LeaseTerms) -> Outcome:
+        assert terms.budgets
+        return await self.truth.perform(request)
+
+    @activity.defn(name="give-back")
+    async def give_back(self, request: StepRequest, terms: LeaseTerms) -> Outcome:
         assert terms.budgets
         return await self.truth.perform(request)
 

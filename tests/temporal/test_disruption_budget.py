@@ -12,6 +12,7 @@ from temporalio.worker import Worker
 from activities.adapters.temporal_budget import TemporalBudget
 from activities.coalescer import Coalescer
 from fleet import names
+from fleet.census import Census
 from fleet.order import Said
 from policies.ledger import Ask, Claim, Ledger
 from policies.ledger_archive import pack
@@ -46,7 +47,9 @@ def ask(incident: str, most: int = 1, scope: str = "cluster/c") -> Ask:
 
 
 @asynccontextmanager
-async def lending(client: Client) -> AsyncIterator[tuple[Coalescer, Lender, str]]:
+async def lending(
+    client: Client, counted: bool = True
+) -> AsyncIterator[tuple[Coalescer, Lender, str]]:
     cluster, lender = f"c-{uuid.uuid4()}", Lender()
     worker = Worker(
         client,
@@ -56,7 +59,10 @@ async def lending(client: Client) -> AsyncIterator[tuple[Coalescer, Lender, str]
         workflow_runner=RUNNER,
     )
     async with worker, asyncio.timeout(LONGEST):
-        yield Coalescer(TemporalBudget(lambda: client, cluster).exchange), lender, cluster
+        budget = TemporalBudget(lambda: client, cluster)
+        if counted:
+            await budget.census(Census(datetime.now(UTC)))
+        yield Coalescer(budget.exchange), lender, cluster
         await record(client.get_workflow_handle(names.budget_workflow_id(cluster)))
 
 
@@ -100,8 +106,9 @@ async def test_a_frozen_budget_grants_nothing_and_says_who_froze_it(server):
 
 
 async def test_a_ledger_is_carried_to_the_next_run(server):
-    ledger = Ledger(waiting=(ask("w", 0, "rack/r"),))
-    async with lending(server.client) as (budget, _, cluster):
+    now = datetime.now(UTC)
+    ledger = Ledger(waiting=(ask("w", 0, "rack/r"),), census=Census(now), counted=now)
+    async with lending(server.client, counted=False) as (budget, _, cluster):
         await server.client.start_workflow(
             names.BUDGET_WORKFLOW,
             args=[pack(ledger)],

@@ -16,6 +16,7 @@ from activities.adapters.temporal_budget import TemporalBudget
 from activities.coalescer import Coalescer
 from activities.lease import BudgetActivities
 from fleet import names
+from fleet.census import Census
 from fleet.mark import MarkState
 from fleet.node import NodeIdentity
 from fleet.opening import Opening
@@ -61,6 +62,8 @@ class Bank:
         return await handle.query(DisruptionBudget.ledger)
 
     async def begin(self, ledger: Ledger) -> None:
+        now = datetime.now(UTC)
+        ledger = replace(ledger, census=Census(now), counted=now)
         await self.client.start_workflow(
             names.BUDGET_WORKFLOW,
             args=[pack(ledger)],
@@ -99,7 +102,8 @@ async def banking(client: Client, tmp_path) -> AsyncIterator[Bank]:
             workflow_runner=RUNNER,
         )
         async with worker, asyncio.timeout(LONGEST):
-            yield Bank(client, incidents, cluster, f"c-{uuid.uuid4()}")
+            bank = Bank(client, incidents, cluster, f"c-{uuid.uuid4()}")
+            yield bank
 
 
 def holders(ledger: LedgerView) -> set[str]:
@@ -155,6 +159,7 @@ async def test_a_frozen_budget_takes_leases_back_and_grants_none(server, tmp_pat
 
 async def test_two_processes_that_ask_for_the_same_get_it_once(server, tmp_path):
     async with banking(server.client, tmp_path) as bank:
+        await bank.begin(Ledger())
         one, two = bank.process(), bank.process()
         asks = [ask(f"n{number}", most=5) for number in range(20)]
         calls = [each.ask(one_ask) for one_ask in asks for each in (one, two)]
@@ -167,6 +172,7 @@ async def test_two_processes_that_ask_for_the_same_get_it_once(server, tmp_path)
 
 async def test_a_process_that_dies_between_ask_and_answer_leaves_one_lease(server, tmp_path):
     async with banking(server.client, tmp_path) as bank:
+        await bank.begin(Ledger())
         budget, recorded = TemporalBudget(lambda: server.client, bank.name), asyncio.Event()
 
         async def never_answers(batch: Batch) -> Answer:
