@@ -337,3 +337,49 @@ async def test_r13_even_by_force_a_pod_on_a_silent_node_is_asked_to_stop_and_sta
     assert (await drain).kind is OutcomeKind.CANCELLED
     (pod,) = (await quiet_cluster.raw.read("/api/v1/namespaces/default/pods"))["items"]
     assert pod["metadata"]["deletionGracePeriodSeconds"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "leaves"), [("AlwaysAllow", True), ("IfHealthyBudget", False), (None, False)]
+)
+async def test_r16_a_pod_that_is_down_leaves_where_its_budget_says_so(
+    cluster, temporal, policy, leaves
+):
+    node = await cluster.add_node()
+    await cluster.add_pod(pod_manifest("app") | {"status": running(ready=False)})
+    says = {"unhealthyPodEvictionPolicy": policy} if policy else {}
+    await cluster.add_budget("app-pdb", "app", minAvailable=1, **says)
+    await budget_counted(cluster, "app-pdb", expectedPods=1)
+    deadline = now() + (SOON if leaves else timedelta(milliseconds=500))
+    outcome = await temporal.run(drains(cluster), request_for(node, Step.DRAIN, deadline=deadline))
+    assert (outcome.kind is OutcomeKind.SUCCEEDED) is leaves
+    assert await cluster.pods() == (set() if leaves else {"app"})
+
+
+async def test_r26_the_plan_tells_each_pod_with_its_class_and_reason(cluster, temporal):
+    node = await cluster.add_node()
+    await mixed_bag(cluster)
+    await temporal.run(drains(cluster), request_for(node, Step.DRAIN))
+    (plan,) = [each for each in temporal.said if each.startswith("plan: ")]
+    for line in (
+        "default/api-1 (evict)",
+        "default/bare-1 (refused: no controller, so it will not come back)",
+        "default/cache-1 (refused: its emptyDir would be lost)",
+        "default/ds-x (refused: its DaemonSet is gone, so it will not come back)",
+        "default/etcd (mirror)",
+        "default/job-1 (finished)",
+        "default/kube-proxy (daemon)",
+        "default/pend-1 (evict: pending)",
+    ):
+        assert line in plan
+
+
+async def test_r26_policy_may_let_emptydirs_go_and_nothing_else(cluster, temporal):
+    node = await cluster.add_node()
+    await cluster.add_pod(pod_manifest("cache-1", volumes=[{"name": "v", "emptyDir": {}}]))
+    request = request_for(node, Step.DRAIN, lose_scratch=True)
+    assert (await temporal.run(drains(cluster), request)).kind is OutcomeKind.SUCCEEDED
+    await cluster.add_pod(pod_manifest("bare-1", owner=None))
+    outcome = await temporal.run(drains(cluster), request)
+    assert outcome.reason == NEEDS_APPROVAL
+    assert "bare-1" in outcome.detail
