@@ -115,7 +115,7 @@ class Breaker:
 
     def _bars(self, name: str, key: str) -> str:
         circuit = self.circuits.get(key)
-        if circuit is None or circuit.phase is Phase.CLOSED or key in self._turns.get(name, ()):
+        if circuit is None or not _shut(circuit) or key in self._turns.get(name, ()):
             return ""
         return f"breaker {circuit.phase}: {circuit.cause}"
 
@@ -140,8 +140,6 @@ class Breaker:
             self._known = True
             self._callers.changed()
             self._adopt(stored.circuits, {})
-            for name in [each for each, member in self.muster.members.items() if member.waits]:
-                self._callers.judge(name)
         return stored
 
     def _held_back(self, ward: Ward) -> list[str]:
@@ -160,8 +158,9 @@ class Breaker:
         for key, ward in wards.items():
             if after.get(key) is None and key in before:
                 self._journal.say("breaker-closed", breaker=key)
-            for name in self.muster.waiting(ward) if after.get(key) != before.get(key) else ():
-                self._callers.judge(name)
+            if key in before and not _shut(after.get(key)):
+                for name in self.muster.waiting(ward):
+                    self._callers.judge(name)
 
     def _say(self, key: str, circuit: Circuit) -> None:
         if circuit.phase is Phase.OPEN:  # whoever had a turn and did not take it waits again
@@ -223,6 +222,10 @@ class _Missed(Exception):
 
 
 _REMEDY = "the rights of the watcher are in deploy/engine-rbac.yaml"
+
+
+def _shut(circuit: Circuit | None) -> bool:
+    return circuit is not None and circuit.phase is not Phase.CLOSED
 
 
 def _keys_of(member: Member) -> tuple[str, str]:

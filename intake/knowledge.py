@@ -4,6 +4,7 @@ Rebuilt from the cluster when a term begins; what must outlive a term is on the 
 acts: it turns a record into a Report and into the facts that the pure rules judge.
 """
 
+from dataclasses import replace
 from datetime import datetime
 
 from fleet.fault import Fault
@@ -11,7 +12,15 @@ from fleet.mark import MarkState
 from fleet.node import NodeState
 from fleet.open_request import CODE
 from fleet.report import Report
-from intake.admission import Gate, rank, starting, worst, worst_rehearsed
+from intake.admission import (
+    Gate,
+    Refusal,
+    rank,
+    refusal,
+    starting,
+    worst,
+    worst_rehearsed,
+)
 from intake.breaker import Breaker
 from intake.marks import Facts, Standing, standing
 from intake.member import Beheld, member_of
@@ -23,18 +32,21 @@ from intake.surroundings import Surroundings
 class Knowledge:
     """Bounded by the number of nodes and of open incidents.
 
-    `gates` are asked in order; `handed_off` are incidents that a person has, as last listed.
+    `gates` are asked in order; `handed_off` are incidents that a person has, as last listed;
+    `refusals` says of each sick node that is not held in a word why.
     """
 
     def __init__(
         self, given: Surroundings, agents: Agents, breaker: Breaker, gates: tuple[Gate, ...]
     ) -> None:
         self.handed_off: frozenset[str] = frozenset()
+        self.refusals: dict[str, str] = {}
         self._given = given
         self._agents = agents
         self._breaker = breaker
         self._gates = gates
         self._reports: dict[str, Report] = {}
+        self._read: dict[str, tuple[NodeState, bool]] = {}
         self._clean_since: dict[str, datetime] = {}
         self._let_go: set[str] = set()
         self._unheld: dict[str, str] = {}
@@ -42,28 +54,38 @@ class Knowledge:
         self._returning: dict[str, str] = {}
 
     def report(self, node: NodeState) -> Report:
-        """Read the node now; what it said before keeps its first sights."""
+        """Read the node now; what it said before keeps its first sights.
+
+        A record that has not changed is not read again: sweeps over a large fleet are for what
+        changes by time alone.
+        """
         name, now = node.identity.name, self._given.clock.now()
-        before = self._reports.get(name)
+        silent, before = self._agents.silent(name, now), self._reports.get(name)
         if before is not None and before.node.uid != node.identity.uid:
             before = None
-        report = self._given.rules.report(node, now, self._agents.silent(name, now), before)
-        self._reports[name] = report
+        known = self._read.get(name)
+        if before and known and known[0] is node and known[1] is silent:
+            report = replace(before, observed=now)
+        else:
+            report = self._given.rules.report(node, now, silent, before)
+        self._reports[name], self._read[name] = report, (node, silent)
         self._remember_clean(node, report, now)
         return report
 
     def facts(self, node: NodeState) -> Facts:
         """Everything that decides what is written for this node."""
         name, report = node.identity.name, self.report(node)
-        sick = self.sick(node, report)
+        sick, now = self.sick(node, report), self._given.clock.now()
         self._note(node, sick)
+        blocked = self._blocked(node, report) if sick else ""
+        self._remember_refusal(node, sick, blocked, now)
         return Facts(
-            now=self._given.clock.now(),
+            now=now,
             report=report,
             cool_down=self._given.rules.cool_down,
             sick=sick,
             rehearsed=worst_rehearsed(report, self._given.rules, self._starting(node)),
-            blocked=self._blocked(node, report) if sick else "",
+            blocked=blocked,
             returning=self._returning.get(name),
             let_go=name in self._let_go,
             clean_since=self._clean_since.get(name),
@@ -135,7 +157,14 @@ class Knowledge:
     def forget(self, node: NodeState) -> None:
         """The Node object is gone; its name may come back as another."""
         name = node.identity.name
-        for memory in (self._reports, self._clean_since, self._unheld, self._returning):
+        for memory in (
+            self._reports,
+            self._read,
+            self._clean_since,
+            self._unheld,
+            self._returning,
+            self.refusals,
+        ):
             memory.pop(name, None)
         self._let_go.discard(name)
         self._breaker.note(name, None)
@@ -151,6 +180,16 @@ class Knowledge:
         beheld = Beheld(sick, rank(node, sick, rules, now), aside, now)
         member = member_of(node, rules.scopes(node), rules.breaker.scope, beheld)
         self._breaker.note(node.identity.name, member)
+
+    def _remember_refusal(
+        self, node: NodeState, sick: Fault | None, blocked: str, now: datetime
+    ) -> None:
+        no = refusal(node, sick, now)
+        if sick is None or no is Refusal.MARKED or (no is None and not blocked):
+            self.refusals.pop(node.identity.name, None)
+        else:
+            word = no.value if no else blocked.split(":")[0].replace(" ", "-")
+            self.refusals[node.identity.name] = word
 
     def _remember_clean(self, node: NodeState, report: Report, now: datetime) -> None:
         pending = node.mark is not None and node.mark.state is MarkState.PENDING

@@ -80,11 +80,12 @@ class Act(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One patch of a node; `fault` is what it is held for, where it is."""
+    """One patch of a node; `fault` is what it is held for, where it is, `since` its first sight."""
 
     act: Act
     body: Json
     fault: str = ""
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +172,12 @@ def _admit(node: NodeState, facts: Facts) -> Write | None:
     if node.opened and node.opened.incident:
         return Write(Act.DROP_REQUEST, drop_request_patch(node))
     fault = facts.sick.name if facts.sick else facts.returning or FaultName.UNKNOWN_CODE
-    held = Write(Act.HOLD, hold_patch(node, new_mark(node, facts.now), fault), fault)
-    if facts.returning is not None and off_limits(node, facts.now) is None:
-        return replace(held, act=Act.HOLD_RETURNED)
-    if refusal(node, facts.sick, facts.now) is None and not facts.blocked:
-        return held
-    return None
+    since = facts.sick.since if facts.sick else None
+    returns = facts.returning is not None and off_limits(node, facts.now) is None
+    if not returns and (facts.blocked or refusal(node, facts.sick, facts.now) is not None):
+        return None
+    patch = hold_patch(node, new_mark(node, facts.now), fault)
+    return Write(Act.HOLD_RETURNED if returns else Act.HOLD, patch, fault, since)
 
 
 def _adopt(node: NodeState, facts: Facts) -> Write | None:

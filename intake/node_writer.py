@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fleet.errors import Ambiguous, Conflict, NotFound, Refused, TooManyRequests, Transient
 from fleet.node import NodeState, read_node
 from fleet.ports import PatchType
+from intake.delays import Delays
 from intake.marks import Act, Write
 from intake.node_patch import node_path
 from intake.surroundings import Surroundings
@@ -29,11 +30,13 @@ class _Flight:
 
 @dataclass(slots=True)
 class WriteCounts:
-    """What became of the writes so far, for metrics."""
+    """What became of the writes so far, for metrics; `delays` are from a fault's first sight to
+    its hold."""
 
     done: dict[Act, int] = field(default_factory=dict)
     conflicts: int = 0
     lost_answers: int = 0
+    delays: Delays = field(default_factory=Delays)
     failures: int = 0
 
 
@@ -132,6 +135,8 @@ class NodeWriter:
         name = node.identity.name
         answer = await self._kubernetes.patch(node_path(name), write.body, PatchType.MERGE)
         self.counts.done[write.act] = self.counts.done.get(write.act, 0) + 1
+        if write.act is Act.HOLD and write.since:
+            self.counts.delays.add((self._clock.now() - write.since).total_seconds())
         self._journal.over(f"write {name}", "node-writable-again", node=name)
         self._journal.say(write.act, node=name, **({"fault": write.fault} if write.fault else {}))
         return read_node(answer, self._cluster)
