@@ -73,6 +73,7 @@ from fleet.errors import Refused, Transient
 from fleet.node import NodeState
 from fleet.ports import Kubernetes, Provider
 from intake.availability import AvailabilityFigures
+from intake.figures import WatcherFigures
 from intake.rules import PolicyRules
 from intake.settings import Settings as Limits
 from intake.settings import read_settings
@@ -166,6 +167,7 @@ async def _main(
             )
             parts.append(_watch(watcher, kubernetes))
             registry.register(AvailabilityFigures(lambda: _seen_by(watcher)))
+            registry.register(WatcherFigures(lambda: watcher.term if watcher.leading else None))
         await _side_by_side(parts)
     gc.collect()  # a client that outlives its loop may abort the process at exit
     return exits.OK

@@ -106,10 +106,47 @@ AVAILABILITY: Final = Figure(
     ("reading",),
 )
 
+WATCHER_WRITES: Final = Figure(
+    "gpumend_watcher_writes", _C, "patches of nodes by the watcher that leads", ("act",)
+)
+HOLD_DELAY: Final = Figure(
+    "gpumend_watcher_hold_delay_seconds", _H, "from a fault's first sight to the hold of its node"
+)
+NOT_HELD: Final = Figure(
+    "gpumend_watcher_not_held",
+    _G,
+    "sick nodes that are not held, by why (`paused`, `cool-down`, `breaker-open`, `last-node` …)",
+    ("reason",),
+)
+WATCHER_QUEUE: Final = Figure(
+    "gpumend_watcher_queue",
+    _G,
+    "nodes that wait for the watcher: `writes`, `deliveries`",
+    ("queue",),
+)
+BREAKER_PHASE: Final = Figure(
+    "gpumend_watcher_breakers",
+    _G,
+    "breakers of a scope that are not simply closed, by phase; one for the scope and one for each"
+    " fault that newborn nodes share",
+    ("scope", "phase"),
+)
+CENSUS_TOLD: Final = Figure(
+    "gpumend_watcher_census_told_seconds", _G, "how long ago the watcher last told a census"
+)
+WATCHER_TROUBLES: Final = Figure(
+    "gpumend_watcher_troubles",
+    _C,
+    "calls of the watcher that failed and are repeated, watches that broke, by what",
+    ("what",),
+)
+
 FIGURES: Final = (
     *(OPENED, ENDED, REACHED, STEP, EVENTS_LOST, NOTIFICATIONS, OPEN),
     *(LEASES, LEASE_LIMIT, BREAKER, UNANSWERED, STOPPED, CENSUS_AGE, FIGURES_AGE),
     *(LEADING, NODES, MACHINES_OUT, AVAILABILITY),
+    *(WATCHER_WRITES, HOLD_DELAY, NOT_HELD, WATCHER_QUEUE, BREAKER_PHASE, CENSUS_TOLD),
+    WATCHER_TROUBLES,
 )
 
 BUCKETS: Final = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14400.0, 86400.0)

@@ -41,6 +41,11 @@ class CensusTaker:
         """What is barred has changed: the budget is told soon."""
         self._news.set()
 
+    @property
+    def age(self) -> float | None:
+        """Seconds since the budget was last told; None before."""
+        return (self._clock.now() - self.told).total_seconds() if self.told else None
+
     async def run(self) -> None:
         """Tell until cancelled."""
         often = self._settings.census_at_most_every.total_seconds()

@@ -239,6 +239,8 @@ def test_metrics_are_served_where_asked_and_nowhere_else():
 
 def test_no_label_can_name_a_node_or_an_incident():
     labels = {label for each in FIGURES for label in each.labels}
-    assert labels == {"fault", "end", "step", "outcome", "result", "scope", "state", "reading"}
+    of_incidents = {"fault", "end", "step", "outcome", "result", "scope", "state", "reading"}
+    of_the_watcher = {"act", "reason", "queue", "phase", "what"}
+    assert labels == of_incidents | of_the_watcher
     assert len({each.name for each in FIGURES}) == len(FIGURES)
     assert {OPENED, REACHED} <= set(FIGURES)
