@@ -383,3 +383,12 @@ async def test_r26_policy_may_let_emptydirs_go_and_nothing_else(cluster, tempora
     outcome = await temporal.run(drains(cluster), request)
     assert outcome.reason == NEEDS_APPROVAL
     assert "bare-1" in outcome.detail
+
+
+async def test_r10_a_persons_cordon_outlives_a_drain_that_fails(cluster, temporal):
+    node = await cluster.add_node(unschedulable=True)
+    await cluster.add_pod(pod_manifest("bare-1", owner=None))
+    outcome = await temporal.run(drains(cluster), request_for(node, Step.DRAIN))
+    assert outcome.kind is OutcomeKind.PERMANENT
+    assert (await cluster.node()).unschedulable
+    assert cluster.writes() == []
