@@ -43,7 +43,8 @@ def render(policy: Policy, name: FaultName) -> str:
         told = "people are told" if policy.fault(name).notify else "it is counted, and that is all"
         return f"{title}\n  nothing is held and nothing is repaired; {told}"
     listed = "" if name in policy.faults else "  (not listed in this policy)\n"
-    return f"{title}\n{listed}" + "\n".join(_wrapped(line) for line in lines)
+    dry = "  (dry run: decided and shown, nothing is touched)\n" if policy.rehearsed(name) else ""
+    return f"{title}\n{listed}{dry}" + "\n".join(_wrapped(line) for line in lines)
 
 
 def _ladder(policy: Policy, terms: FaultTerms) -> Iterator[Line]:

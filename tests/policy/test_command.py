@@ -235,3 +235,9 @@ def test_a_reader_that_leaves_is_no_error(action: str) -> None:
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() == 0
+
+
+def test_a_fault_in_dry_run_is_explained_as_such() -> None:
+    policy = load("faults: {gpu-lost: {steps: [reboot], dry_run: yes}, thermal: {}}", "x")
+    assert "dry run: decided and shown, nothing is touched" in render(policy, FaultName.GPU_LOST)
+    assert "dry run" not in render(policy, FaultName.THERMAL)

@@ -14,6 +14,7 @@ from activities.adapters.temporal_memory import TemporalMemory
 from activities.search_attributes import KEYS
 from fleet import names
 from fleet.incident import End
+from fleet.order import Said
 from fleet.outcome import PastAttempt
 from fleet.step import Step
 from policies.ledger import Ask, Claim
@@ -22,6 +23,7 @@ from tests.temporal.conftest import TIMERS
 from tests.temporal.fakes import Truth
 from tests.temporal.running import LONGEST, running
 from tests.temporal.test_disruption_budget import lending
+from tests.temporal.test_people import asking, replaceable
 from workflows.disruption_budget import DisruptionBudget
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -139,3 +141,25 @@ async def test_attempts_of_a_run_that_went_on_and_was_terminated_are_all_remembe
             while not past:
                 past = await memory.past_attempts(run.handle.id)
     assert sorted(each.step for each in past) == [Step.REBOOT, Step.RESET_GPU]
+
+
+async def test_a_question_keeps_its_id_and_its_time_over_several_runs(impatient):
+    truth = replaceable()
+    async with running(impatient.client, truth, asking()) as run:
+        await run.reached("ask")
+        handle = impatient.client.get_workflow_handle(run.handle.id)
+        before = (await handle.query("plan"))["next"]
+        await handle.signal("approve", {"actor": "eve", "reason": "yes", "ask": "replace-1"})
+
+        async def moved() -> bool:
+            await handle.signal("report", truth.report())
+            described = await handle.describe()
+            return bool(described.run_id != run.handle.first_execution_run_id)
+
+        await run.until(moved)
+        after = (await handle.query("plan"))["next"]
+        assert (after["id"], after["until"]) == (before["id"], before["until"])
+        assert "signal approve by eve" in await run.card()
+        await handle.execute_update("approve", Said("ada", "go on", before["id"]))
+        closing = await run.result()
+    assert closing.end is End.REPLACED
