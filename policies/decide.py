@@ -28,7 +28,8 @@ def decide(policy: Policy, incident: Incident, now: datetime) -> Decision:
     move, until = next_move(scene)
     if _owes_lease(scene, move):
         act = _act(scene, Step.GIVE_BACK, Move(Step.GIVE_BACK))
-        goes_on = Step.HAND_OFF if move.to is Step.HAND_OFF else act.request.makes_way_for
+        waits = move.to in (Step.HAND_OFF, Ending.ASK)  # for a person, who has the node meanwhile
+        goes_on = Step.HAND_OFF if waits else act.request.makes_way_for
         return replace(act, request=replace(act.request, makes_way_for=goes_on))
     basis = basis_of(scene)
     reasons = reasons_for(scene, move)

@@ -161,3 +161,9 @@ def test_harm_is_asked_for_by_acts_alone():
     assert [each.request for each in acts] == [each.request for each in world.performed]
     operations = [each.request.operation for each in acts]
     assert len(set(operations)) == len(operations)
+
+
+def test_a_lease_that_is_given_back_for_a_pause_leaves_the_node_with_people():
+    world = play(build("policy short\nfault gpu:1 gpu-lost\nat 20s pause ada wait for me"))
+    back = next(each for each in world.performed if each.request.step is Step.GIVE_BACK)
+    assert back.request.makes_way_for is Step.HAND_OFF
