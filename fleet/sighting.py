@@ -11,6 +11,7 @@ from datetime import datetime
 from fleet.fault import Fault
 from fleet.finding import Finding, Verdict
 from fleet.outcome import Outcome, OutcomeKind
+from fleet.part import HOST
 from fleet.report import Report
 
 MAX_SIGHTINGS = 128
@@ -62,9 +63,10 @@ def see(
 def prove(
     sightings: tuple[Sighting, ...], outcome: Outcome, latest: Report | None, times: Span
 ) -> tuple[Sighting, ...]:
-    """Add a verify: what it found is proven; one that passed ends what was proven before it.
+    """Add a verify: what it found is proven; what it looked for and found no more is not.
 
-    A fault that the latest report still has goes on standing: two witnesses disagree.
+    Such a fault ends, unless the latest report still has it: then two witnesses disagree. Where the
+    verify could not tell of a part, or of the host, nothing ends there.
     """
     known = {each.key: each for each in sightings}
     found = [each for each in outcome.findings if each.verdict is Verdict.FAULT]
@@ -72,13 +74,26 @@ def prove(
         fault = _fault_of(finding, known, times.ended)
         stands = _stands(known.get(fault.key), fault, times.ended, times.ended)
         known[fault.key] = replace(stands, proven=True)
-    if outcome.kind is OutcomeKind.SUCCEEDED and not found:
+    if outcome.kind is OutcomeKind.SUCCEEDED or found:
         reported = {each.key for each in latest.faults} if latest else set()
-        for key, each in known.items():
-            if each.proven and each.since <= times.started and each.cleared is None:
-                cleared = None if key in reported else times.ended
-                known[key] = replace(each, proven=False, cleared=cleared)
+        for key in _looked_for(known, outcome, times):
+            cleared = None if key in reported else times.ended
+            known[key] = replace(known[key], proven=False, cleared=cleared)
     return _bounded(known.values())
+
+
+def _looked_for(known: dict[str, Sighting], outcome: Outcome, times: Span) -> list[str]:
+    """Faults that were proven before this verify, and that it would have found again."""
+    found = {f"{each.part} {each.fault}" for each in outcome.findings if each.fault}
+    untold = {each.part for each in outcome.findings if each.verdict is Verdict.UNKNOWN}
+    if HOST in untold:
+        return []
+    return [
+        key
+        for key, each in known.items()
+        if each.proven and each.cleared is None and each.since <= times.started
+        if key not in found and each.fault.part not in untold
+    ]
 
 
 def _stands(known: Sighting | None, fault: Fault, first: datetime, now: datetime) -> Sighting:

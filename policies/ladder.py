@@ -295,7 +295,9 @@ A launch or a replace that nobody knows the end of is asked for again under its 
 that is how its provider is asked what became of it.
 """
 
-NO_LEASE = frozenset({Step.PROBATION, Step.CLOSE, Step.HAND_OFF, Ending.ASK, Ending.END})
+NO_LEASE = frozenset(
+    {Step.TOLERATE, Step.PROBATION, Step.CLOSE, Step.HAND_OFF, Ending.ASK, Ending.END}
+)
 """Stages in which a lease is given back first: nobody keeps one while a person thinks."""
 
 

@@ -80,9 +80,9 @@ class Limits(Terms):
     )
     idle_look: Duration = Field(
         default=parse_duration("15m"),
-        description="How often it is looked whether jobs still use the GPUs of a node whose repair"
-        " may begin sooner if they do not. Default 15m: one list of Pods, and the repair is in no"
-        " hurry.",
+        description="How often at most it is looked whether jobs still use the GPUs of a node whose"
+        " repair may begin sooner if they do not; rarer the longer it lasts. Default 15m: one list"
+        " of Pods, and the repair is in no hurry.",
     )
     pause: Duration = Field(
         default=parse_duration("7d"),

@@ -76,14 +76,14 @@ def _made(scene: Scene) -> tuple[Plan, tuple[Plan, ...]]:
     """The plan of the node and those of its faults."""
     made = _PLANS.get(scene)
     if made is None:
-        plans = tuple(_plan_for(scene, each) for each in scene.standing)
+        plans = tuple(_plan_for(scene, each) for each in scene.accused)
         made = (_worst(scene, plans), plans)
         _PLANS[scene] = made
     return made
 
 
 def _worst(scene: Scene, plans: tuple[Plan, ...]) -> Plan:
-    due = zip(plans, (is_due(scene, each) for each in scene.standing), strict=True)
+    due = zip(plans, (is_due(scene, each) for each in scene.accused), strict=True)
     able = [each for each in plans if each.steps]
     stuck = [plan for plan, its in due if its and not _served(plan, able)]
     if stuck or not able:

@@ -21,6 +21,8 @@ from policies.schema import Policy
 
 SERVING = (Step.GIVE_BACK, Step.IDLE)
 """Steps that serve a stage and do not move the ladder."""
+EMPTY = (Step.REBOOT, Step.REPLACE)
+"""Repairs before which the whole node is emptied."""
 TRIED = (OutcomeKind.SUCCEEDED, OutcomeKind.PERMANENT, OutcomeKind.AMBIGUOUS)
 """Outcomes by which a repair counts as tried: it happened, or it may have, or it cannot."""
 
@@ -83,15 +85,37 @@ class Scene:
 
     @cached_property
     def answers(self) -> bool:
-        """Whether the node's kubelet does not stand accused of silence."""
+        """Whether the node's kubelet does not stand accused of silence: the later word counts."""
         silent = FaultName.HOST_UNREACHABLE
-        return all(each.fault.name is not silent for each in self.standing)
+        if all(each.fault.name is not silent for each in self.standing):
+            return True
+        verify, report = self.verify, self.incident.report
+        return verify is not None and report is not None and verify.ended > report.observed
 
     @cached_property
     def idle_at(self) -> datetime | None:
-        """When no Pod used the node's GPUs under this hold: none has come since."""
-        idle = self.incident.last(Step.IDLE, OutcomeKind.SUCCEEDED)
-        return idle.ended if idle and idle.started >= self.hold_started else None
+        """When no Pod used the node's GPUs under this hold: none has come since.
+
+        A drain that made way for a reboot has emptied the node, too; one for a reset spares Pods.
+        """
+        done = [e for e in self.incident.attempts if e.outcome.kind is OutcomeKind.SUCCEEDED]
+        seen = [
+            each.ended
+            for each in done
+            if each.step is Step.IDLE
+            or (each.step is Step.DRAIN and each.request.makes_way_for in EMPTY)
+            if each.started >= self.hold_started
+        ]
+        return seen[0] if seen else None
+
+    @cached_property
+    def accused(self) -> tuple[Sighting, ...]:
+        """Standing faults that may drive repairs: not those that our check looked for in vain."""
+        verify = self.verify
+        if verify is None or self.confirmed_at is None or not self.answers:
+            return self.standing
+        seen = tuple(e for e in self.standing if e.proven or e.since > verify.started)
+        return seen or self.standing
 
     def says_healthy(self, report: Report | None) -> bool:
         """Whether a report is a witness of this boot and node, and says that nothing is wrong."""

@@ -12,6 +12,9 @@ from fleet.step import Step
 from policies.questions import skipped
 from policies.scene import Scene
 
+RARER = 24
+"""Looks at jobs come after this part of the time waited so far, so that a week has no thousands."""
+
 
 def due_of(scene: Scene) -> datetime | None:
     """When the first of the standing faults has been tolerated long enough."""
@@ -42,7 +45,8 @@ def next_look(scene: Scene) -> datetime | None:
     last = scene.incident.last(Step.IDLE)
     if last is None or last.started < scene.hold_started:
         return scene.now
-    return last.ended + scene.limits.idle_look
+    waited = last.ended - scene.hold_started
+    return last.ended + max(scene.limits.idle_look, waited / RARER)
 
 
 def _hastens(scene: Scene, sighting: Sighting) -> bool:
@@ -58,6 +62,6 @@ def stay_of(scene: Scene) -> timedelta:
 
 def _counting(scene: Scene) -> tuple[Sighting, ...]:
     if scene.answers:
-        return scene.standing
+        return scene.accused
     silent = FaultName.HOST_UNREACHABLE
     return tuple(each for each in scene.standing if each.fault.name is silent)

@@ -7,17 +7,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleet.decision import Act, Ask, Close, HandOff
-from fleet.incident import End
+from fleet.fault import FaultName
+from fleet.incident import Attempt, End
 from fleet.order import Verb
 from fleet.outcome import Outcome, OutcomeKind, PastAttempt
 from fleet.part import Part
-from fleet.step import Step
+from fleet.step import REPAIRS, Step
 from policies.ladder import On
 from policies.reading import read_outcome
 from tests.incidents.scenario import build
 from tests.incidents.virtual import START, Script, World, play
 
-HARMFUL = (Step.DRAIN, Step.RESET_GPU, Step.REBOOT)
+HARMFUL = (Step.LAUNCH, Step.DRAIN, *REPAIRS)
 FAULTS = (
     "gpu:3 uncontained-memory",
     "gpu:1 gpu-lost",
@@ -27,11 +28,15 @@ FAULTS = (
     "host host-unreachable",
     "gpu:0 driver-hung x reboot",
     "nic:eth0 nic-degraded",
+    "gpu:2 memory-exhausted",
+    "gpu:4 wrong-results",
+    "gpu:6 slow",
 )
 HAPPENINGS = (
     *(f"fault {each}" for each in FAULTS),
     *("clear", "report", "silent", "speaks", "unknown condition gpumend.io/GPU", "rebooted"),
     *("rebooted healing", "granted", "gone", "missed", "back u2", "back u3"),
+    *("idle", "answers", "recants"),
     *("hold removed", "mark removed", "pause ada why", "resume ada why"),
     *("cancel ada why", "release ada why", "approve ada why", "deny ada why", "skip ada why"),
 )
@@ -45,12 +50,14 @@ STEPS = [step for step in Step if step not in (Step.TOLERATE, Step.PROBATION, St
 faults = st.lists(st.sampled_from(FAULTS), max_size=3, unique=True)
 happenings = st.lists(st.tuples(st.integers(0, 7200), st.sampled_from(HAPPENINGS)), max_size=12)
 scripts = st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from(OUTCOMES)), max_size=15)
+means = st.sets(st.sampled_from(["provider", "power", "launch", "replace"]))
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
     policy = draw(st.sampled_from(["short", "asking"]))
     lines = [f"policy {policy}", *(f"fault {each}" for each in draw(faults))]
+    lines += [f"means {' '.join(['inside', *sorted(draw(means))])}"]
     lines += [f"at {at}s {what}" for at, what in draw(happenings)]
     lines += [f"{step} {how}" for step, how in draw(scripts)]
     return build("\n".join(lines))
@@ -76,18 +83,25 @@ def _harm_needs_hold_lease_memory_and_proof(world: World) -> None:
     seen: list[tuple[Step, On]] = []
     for attempt in world.incident.attempts if world.incident else ():
         if attempt.ours and attempt.step in HARMFUL:
-            _allowed(attempt.step, seen)
+            _allowed(attempt, seen)
         on = read_outcome(attempt.step, attempt.outcome)
         seen.append((attempt.step, on))
 
 
-def _allowed(step: Step, before: list[tuple[Step, On]]) -> None:
-    """Written without a look at the ladder: walk back to what must have been there."""
+def _allowed(attempt: Attempt, before: list[tuple[Step, On]]) -> None:
+    """Written without a look at the ladder: walk back to what must have been there.
+
+    A node that does not answer can be neither looked at nor drained.
+    """
+    step = attempt.step
     assert (Step.RECALL, On.DONE) in before
+    assert _last(before, Step.LEASE, On.DONE) > _last(before, Step.GIVE_BACK, On.DONE)
+    if any(each.name is FaultName.HOST_UNREACHABLE for each in attempt.request.faults):
+        assert step is not Step.RESET_GPU
+        return
     since_hold = before[_last(before, Step.HOLD, On.DONE) :]
     assert (Step.VERIFY, On.STANDS) in since_hold
-    assert _last(before, Step.LEASE, On.DONE) > _last(before, Step.GIVE_BACK, On.DONE)
-    if step is not Step.DRAIN:
+    if step not in (Step.DRAIN, Step.LAUNCH, Step.END_JOB):
         assert (Step.DRAIN, On.DONE) in since_hold
         verdicts = [on for each, on in since_hold if each is Step.VERIFY]
         assert verdicts[-1] is On.STANDS
