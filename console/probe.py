@@ -5,19 +5,18 @@ that nobody hears is worse than none.
 """
 
 import argparse
-import json
 import os
 import signal
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
-from console import exits
-from fleet.node import Condition
+from console import exits, probe_once
 from probes.agent.api import ApiServer
 from probes.agent.once import look_once
 from probes.agent.publish import LEASE_PERIOD, Publisher
 from probes.agent.run import ACCEPT_USER_SPACE, ROUTINE_PERIOD, start
+from probes.checks import PASSIVE
 from probes.log import say
 from probes.machine import HOST_EXEC, machine
 
@@ -26,6 +25,7 @@ _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
+    parser.add_argument("what", nargs="?", choices=("list",), help="list: what each check reads")
     parser.add_argument("--node", default=os.environ.get("NODE_NAME", ""), help="name of the Node")
     parser.add_argument("--root", default="/", help="where the machine's files are")
     parser.add_argument("--state", help="where to remember (default: <root>/var/lib/gpumend)")
@@ -47,12 +47,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="seconds between two rounds of checks while all is well (default: 120)",
     )
-    parser.add_argument("--once", action="store_true", help="print what it would publish, and end")
-    parser.add_argument("--json", action="store_true", help="with --once: JSON")
+    parser.add_argument("--once", action="store_true", help="run every check once, print, and end")
+    parser.add_argument(
+        "--check", action="append", default=[], choices=list(PASSIVE), metavar="NAME"
+    )
+    parser.add_argument("--json", action="store_true", help="with --once or list: JSON")
+    parser.add_argument("--page", action="store_true", help="with list: docs/checks.md")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the agent until SIGTERM, or look once."""
+    if arguments.what == "list":
+        probe_once.list_checks(arguments.json, arguments.page)
+        return exits.OK
     here = machine(arguments.root, arguments.state, os.environ.get(HOST_EXEC))
     try:
         key = _key(arguments.part_key_file)
@@ -62,9 +69,10 @@ def run(arguments: argparse.Namespace) -> int:
         return exits.UNREACHABLE
     if arguments.once:
         accept = os.environ.get(ACCEPT_USER_SPACE) == "1"
-        said = look_once(here, key, datetime.now(UTC), accept)
-        _print(said, arguments.json)
-        return exits.OK if all(each.status == "True" for each in said) else exits.FOUND
+        looked = look_once(here, key, datetime.now(UTC), accept, arguments.check)
+        probe_once.show(looked, arguments.json)
+        well = probe_once.healthy(() if arguments.check else looked.conditions, looked)
+        return exits.OK if well else exits.FOUND
     if not arguments.node or not arguments.api_server:
         say(
             "cannot start",
@@ -97,17 +105,6 @@ def _key(path: Path | None) -> bytes:
     if path is None or not path.exists():
         return b""
     return path.read_bytes().strip()
-
-
-def _print(said: list[Condition], as_json: bool) -> None:
-    if as_json:
-        fields = ("type", "status", "reason", "message")
-        print(json.dumps([{name: getattr(each, name) for name in fields} for each in said]))
-        return
-    for each in said:
-        print(f"{each.type:<20} {each.status:<8} {each.reason}")
-        for line in each.message.splitlines()[1:]:
-            print(f"    {line}")
 
 
 def _in_cluster() -> str:

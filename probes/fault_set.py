@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
+from fleet.check import Check
 from fleet.fault import Advice, Fault, FaultName, Severity
 from fleet.finding import Finding, Verdict
 from fleet.part import HOST, Part
@@ -160,7 +161,12 @@ class FaultSet:
         return claim.part, claim.fault
 
     def _found(self, finding: Finding, fault: FaultName, now: datetime) -> None:
-        claim = Claim(finding.part, fault, finding.code, finding.advice, finding.severity)
+        """The driver's own wish, wherever it was read, may be explained by another fault."""
+        verdict = finding.check == Check.RECOVERY_ACTION
+        wish = finding.code.rpartition(":")[2] if verdict else ""
+        claim = Claim(
+            finding.part, fault, finding.code, finding.advice, finding.severity, wish, verdict
+        )
         self._count(_key(finding.check, claim), Standing(claim, 1, now, -1, finding.check))
 
     def _passed(self, check: str, findings: Sequence[Finding]) -> None:
@@ -204,8 +210,9 @@ def _speaks_for(well: Part, part: Part) -> bool:
 
 
 def _stands(old: Standing) -> bool:
-    """Whether it was seen often enough; what the log says, it says once."""
-    return not old.source or old.count >= STRIKES.get(old.claim.fault, 1)
+    """Whether it was seen often enough; what the log or the driver itself says, it says once."""
+    unambiguous = old.source in ("", Check.RECOVERY_ACTION)
+    return unambiguous or old.count >= STRIKES.get(old.claim.fault, 1)
 
 
 def _key(source: str, claim: Claim) -> Key:

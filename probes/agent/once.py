@@ -1,41 +1,86 @@
 """What the agent would publish now, for a person on the node. Remembers nothing, tells nobody."""
 
 import stat
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 
+from fleet.finding import Finding
 from fleet.node import Condition
+from fleet.part import HOST
+from probes import checks
 from probes.agent.core import Core
 from probes.agent.memory import load
-from probes.agent.senses import Sensed, Senses
+from probes.agent.senses import shared
+from probes.checks.subject import Subject, unknown
 from probes.kmsg import open_source
 from probes.machine import Machine
+from probes.parts import Naming
 from probes.records import read_records
 
 _BATCH = 512
 
 
-def look_once(machine: Machine, key: bytes, now: datetime, accept: bool) -> list[Condition]:
-    """The nine conditions; raises OSError or ValueError where the boot id cannot be read."""
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What one check found, and how long it took."""
+
+    check: str
+    findings: tuple[Finding, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """One look: the nine conditions, and every check."""
+
+    conditions: tuple[Condition, ...]
+    checks: tuple[Timed, ...]
+
+
+def look_once(
+    machine: Machine, key: bytes, now: datetime, accept: bool, names: Iterable[str] = ()
+) -> Looked:
+    """Look at everything, or run only the named checks.
+
+    Raises OSError or ValueError where the boot id cannot be read.
+    """
     core = Core(machine, load(machine.state, machine.boot_id()), accept)
-    sensed = _look(core, key, examine=False)
-    core.named(sensed.gpus if sensed else core.memory.gpus)
+    subject = Subject(machine, Naming(core.memory.gpus, machine.root))
+    timed = _checks(subject, key, tuple(names) or tuple(checks.PASSIVE))
+    core.named(dict(subject.naming.gpus))
     try:
         _read(core, now)
     except OSError:
         core.trouble["reader:unreadable"] = now
     core.repaired(read_records(machine.state, core.memory.cursor.boot_id))
-    if core.needs_checks:
-        looked = _look(core, key, examine=True)
-        core.found(looked.findings if looked else (), looked is not None, now)
-    return list(core.conditions().values())
+    findings = [each for one in timed for each in one.findings]
+    core.found(findings, not names, now)
+    return Looked(tuple(core.conditions().values()), timed)
 
 
-def _look(core: Core, key: bytes, examine: bool) -> Sensed | None:
-    """None while a reset needs the GPU, and for a person who may not take the host lock."""
+def _checks(subject: Subject, key: bytes, names: tuple[str, ...]) -> tuple[Timed, ...]:
+    """Nothing is asked while a reset needs the GPU, nor by who may not take the host lock."""
     try:
-        return Senses(core.machine, key).look(core.memory.gpus, examine)
-    except OSError:
-        return None
+        with shared(subject.machine.lock) as descriptor:
+            if descriptor is None:
+                return _locked(names, "a reset needs the GPU")
+            subject.keep_open = (descriptor,)
+            subject.name_gpus(key)
+            return tuple(_timed(subject, name) for name in names)
+    except OSError as problem:
+        return _locked(names, f"{subject.machine.lock}: {problem.strerror}")
+
+
+def _timed(subject: Subject, name: str) -> Timed:
+    began = time.monotonic()
+    findings = checks.one(name, subject)
+    return Timed(name, findings, time.monotonic() - began)
+
+
+def _locked(names: tuple[str, ...], why: str) -> tuple[Timed, ...]:
+    return tuple(Timed(name, (unknown(name, HOST, "lock:taken", why),), 0.0) for name in names)
 
 
 def _read(core: Core, now: datetime) -> None:

@@ -46,12 +46,13 @@ PASSIVE: Mapping[str, Callable[[Subject], tuple[Finding, ...]]] = MappingProxyTy
 def run(names: Iterable[str], subject: Subject) -> tuple[Finding, ...]:
     """Every finding of the named checks; a name that nobody here knows is unknown, not skipped."""
     subject.begin()
-    found: list[Finding] = []
-    for name in names:
-        check = PASSIVE.get(name)
-        if check is None:
-            said = f"this version has no check {name!r}"
-            found.append(Finding(name, HOST, Verdict.UNKNOWN, code="check:none", evidence=said))
-        else:
-            found += check(subject)
-    return tuple(found)
+    return tuple(found for name in names for found in one(name, subject))
+
+
+def one(name: str, subject: Subject) -> tuple[Finding, ...]:
+    """The findings of one check of a round that has begun."""
+    check = PASSIVE.get(name)
+    if check is None:
+        said = f"this version has no check {name!r}"
+        return (Finding(name, HOST, Verdict.UNKNOWN, code="check:none", evidence=said),)
+    return check(subject)

@@ -313,8 +313,22 @@ def test_a_look_for_a_person_prints_json_and_nothing_else(fake, capsys, monkeypa
     monkeypatch.setenv("GPUMEND_HOST_EXEC", "")
     fake.log(xid("0000:52:00", 95))
     assert main.main(["probe", "--once", "--json", "--root", str(fake.root)]) == 1
-    said = {each["type"]: each["status"] for each in json.loads(capsys.readouterr().out)}
+    printed = json.loads(capsys.readouterr().out)
+    said = {each["type"]: each["status"] for each in printed["conditions"]}
+    assert {each["check"] for each in printed["checks"]} >= {"memory", "presence", "host"}
     assert [kind for kind, status in said.items() if status != "True"] == ["gpumend.io/Memory"]
+
+
+def test_a_look_at_one_check_is_a_table_with_its_verdict_and_time(fake, capsys, monkeypatch):
+    monkeypatch.setenv("GPUMEND_HOST_EXEC", "")
+    fake.answer("nvidia-smi", fake.smi(ecc="3"))
+    arguments = ["probe", "--once", "--check", "memory", "--root", str(fake.root)]
+    assert main.main(arguments) == 1
+    head, sick, well, *_ = capsys.readouterr().out.splitlines()
+    assert head.split() == ["CHECK", "PART", "VERDICT", "SECONDS", "FINDING"]
+    assert sick.split()[:3] == ["memory", "gpu:0", "fault"]
+    assert "uncontained-memory ecc:uncorrected" in sick
+    assert well.split()[:3] == ["memory", "gpu:1", "ok"]
 
 
 def test_only_so_many_records_are_kept_and_the_newest_stay(tmp_path):

@@ -1,0 +1,93 @@
+"""One look at a node for a person on it: every check with its verdict, evidence and time taken."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from fleet.finding import Verdict
+from fleet.node import Condition
+from probes.agent.once import Looked, Timed
+from probes.checks.about import ABOUT, as_page
+
+_WORST_FIRST = (Verdict.FAULT, Verdict.UNKNOWN, Verdict.OK)
+
+
+def show(looked: Looked, as_json: bool) -> None:
+    """Print it, to standard output."""
+    if as_json:
+        print(json.dumps({"conditions": _conditions(looked), "checks": _checks(looked)}))
+        return
+    print(f"{'CHECK':<16} {'PART':<16} {'VERDICT':<8} {'SECONDS':>7}  FINDING")
+    for timed in looked.checks:
+        for row in rows(timed):
+            print(row)
+    print()
+    for each in looked.conditions:
+        print(f"{each.type:<20} {each.status:<8} {each.reason}")
+        for line in each.message.splitlines()[1:]:
+            print(f"    {line}")
+
+
+def rows(timed: Timed) -> list[str]:
+    """The findings of one check, worst first; parts that are well share a row."""
+    well = [each.part for each in timed.findings if each.verdict is Verdict.OK]
+    bad = sorted(
+        (each for each in timed.findings if each.verdict is not Verdict.OK),
+        key=lambda each: (_WORST_FIRST.index(each.verdict), each.part),
+    )
+    time = f"{timed.seconds:7.2f}"
+    found = [
+        f"{timed.check:<16} {each.part:<16} {each.verdict.value:<8} {time}"
+        f"  {each.fault or ''} {each.code} {each.evidence}".rstrip()
+        for each in bad
+    ]
+    if well:
+        parts = well[0] if len(well) == 1 else f"{len(well)} parts"
+        found.append(f"{timed.check:<16} {parts:<16} {'ok':<8} {time}")
+    return found or [f"{timed.check:<16} {'-':<16} {'none':<8} {time}  says nothing here"]
+
+
+def list_checks(as_json: bool, page: bool) -> None:
+    """Print what each check reads and why."""
+    if page:
+        print(as_page(), end="")
+    elif as_json:
+        print(json.dumps([_about(name) for name in ABOUT]))
+    else:
+        for name, about in ABOUT.items():
+            print(
+                f"{name}\n    asks   {about.asks}\n    reads  {about.reads}\n    why    {about.why}"
+            )
+
+
+def _about(name: Any) -> dict[str, Any]:
+    about = ABOUT[name]
+    faults = [each.value for each in about.faults]
+    return {"check": name.value, "asks": about.asks, "reads": about.reads, "faults": faults}
+
+
+def _conditions(looked: Looked) -> list[dict[str, str]]:
+    fields = ("type", "status", "reason", "message")
+    return [{name: getattr(each, name) for name in fields} for each in looked.conditions]
+
+
+def _checks(looked: Looked) -> list[dict[str, Any]]:
+    return [
+        {
+            "check": timed.check,
+            "part": each.part,
+            "verdict": each.verdict.value,
+            "fault": each.fault.value if each.fault else None,
+            "code": each.code,
+            "evidence": each.evidence,
+            "seconds": round(timed.seconds, 3),
+        }
+        for timed in looked.checks
+        for each in timed.findings
+    ]
+
+
+def healthy(conditions: Sequence[Condition], looked: Looked) -> bool:
+    """Whether nothing was found wrong, by what was asked for."""
+    found = [each.verdict for timed in looked.checks for each in timed.findings]
+    return all(each.status == "True" for each in conditions) and Verdict.FAULT not in found

@@ -1,0 +1,164 @@
+"""What each check reads and why, and what is left out for which reason: for people and for docs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from fleet.check import Check
+from fleet.fault import FaultName
+from probes.fault_set import STRIKES
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """One check: the questions that it answers, what it reads, and the faults that it can name."""
+
+    asks: str
+    reads: str
+    faults: tuple[FaultName, ...]
+    why: str
+
+
+ABOUT: Mapping[Check, About] = MappingProxyType(
+    {
+        Check.KERNEL_LOG: About(
+            "what has the kernel said of this node since its boot or its last repair?",
+            "/dev/kmsg: Xid, SXid, NVRM, AER, MCE, EDAC, CPER, mlx5 and EFA lines",
+            tuple(each for each in FaultName if each is not FaultName.MONITOR_SILENT),
+            "it speaks when NVML is mute, and of the past; its absence proves nothing",
+        ),
+        Check.PRESENCE: About(
+            "is every GPU on the bus, with the driver, and usable? are there as many as expected?",
+            "PCI devices of class 0x0300 and 0x0302, the driver's list, NVML handles (nvidia-smi"
+            " where there is no NVML)",
+            (FaultName.GPU_LOST, FaultName.FIRMWARE_HALTED, FaultName.CONFIG_MISMATCH),
+            "on the bus but not with NVML is the driver, on neither is the bus",
+        ),
+        Check.PCI: About(
+            "does every GPU still answer on the bus?",
+            "the first word of its PCI config space",
+            (FaultName.GPU_LOST,),
+            "all ones means gone; it works when the driver hangs",
+        ),
+        Check.RECOVERY_ACTION: About(
+            "what does the driver itself want done?",
+            "NVML field 230 by value (the label of nvidia-smi where there is no NVML)",
+            (
+                *(FaultName.FIRMWARE_HALTED, FaultName.DRIVER_HUNG, FaultName.NVLINK_ERROR),
+                *(FaultName.FABRIC_NOT_READY, FaultName.GPU_LOST, FaultName.UNKNOWN_CODE),
+            ),
+            "the driver's verdict comes before any table; a value that nobody knows is a hand-off",
+        ),
+        Check.MEMORY: About(
+            "volatile uncorrectable errors, pending and failed remaps, spare rows, repairs, storms"
+            " of corrected errors",
+            "NVML fields 3, 4, 29-31, 144, 145, row remapper, SRAM status, repair and unrepairable"
+            " flags",
+            (
+                *(FaultName.UNCONTAINED_MEMORY, FaultName.CONTAINED_MEMORY),
+                FaultName.MEMORY_EXHAUSTED,
+            ),
+            "volatile counts begin with the driver; lifetime counts accuse nobody",
+        ),
+        Check.NVLINK: About(
+            "is every link up, as fast as its like, and free of errors that rise?",
+            "NVML fields 161-165 and 206-214 of every link",
+            (FaultName.NVLINK_ERROR,),
+            "in MIG mode links read as down by design, and nothing is said",
+        ),
+        Check.FABRIC: About(
+            "has every GPU joined its NVSwitch fabric, and are its C2C links up?",
+            "NVML fabric info: state, status, summary, else mask; field 171",
+            (FaultName.FABRIC_NOT_READY,),
+            "in the mask 2 means no trouble, so the summary is preferred",
+        ),
+        Check.PCIE: About(
+            "is every link as wide as it can be, and free of errors?",
+            "NVML link width and its maximum, fields 94 and 180",
+            (FaultName.PCIE_DEGRADED,),
+            "speed is not looked at: idle GPUs drop it",
+        ),
+        Check.THERMAL: About(
+            "is a GPU slowed by heat or by its supply, and can its power be read?",
+            "NVML margin temperature, fields 270 and 271 (time slowed), power usage",
+            (FaultName.THERMAL, FaultName.POWER),
+            "one look at slowdown bits means nothing: the time slowed since the last round does",
+        ),
+        Check.ADAPTERS: About(
+            "are all network adapters there, up, as fast as their like, and free of errors?",
+            "/sys/class/infiniband (EFA, mlx5), and their functions on the PCI bus",
+            (FaultName.NIC_MISSING, FaultName.NIC_DEGRADED),
+            "fewer than expected is a fault though every link says ACTIVE; EFA always says so",
+        ),
+        Check.DRIVER: About(
+            "is the driver of one version, does a thread hang in it, does the fabric manager run?",
+            "/proc/driver/nvidia/version, /sys/module/nvidia/version, NVML, /proc/*/task/*/stat and"
+            " wchan, systemd's wants",
+            (FaultName.CONFIG_MISMATCH, FaultName.DRIVER_HUNG, FaultName.FABRIC_NOT_READY),
+            "the same thread in uninterruptible sleep over three rounds is a hang",
+        ),
+        Check.HOST: About(
+            "are the host's disks writable and not full, and is its clock synchronised?",
+            "/proc/1/mounts, statvfs, adjtimex",
+            (FaultName.HOST_DEGRADED,),
+            "a wrong clock breaks the order of everybody's events",
+        ),
+    }
+)
+
+LEFT_OUT: Mapping[str, str] = MappingProxyType(
+    {
+        "inforom (A6)": "asking takes long on some boards; Xid 93 and 125 tell of it",
+        "ECC, MIG and persistence as wanted (A5)": "nobody says yet what is wanted; the values are"
+        " read",
+        "topology as recorded (A4)": "after a replacement it changes legitimately; counts are kept",
+        "nvidia-smi's exit code (B4)": "asked only where there is no NVML: two tools in the driver"
+        " are one too many",
+        "DCGM (B5, J5)": "not yet",
+        "rows remapped so far (C5)": "a lifetime count never clears: a metric",
+        "effective and symbol bit error rates (E4)": "no source says how a driver encodes them",
+        "peer-to-peer matrix (E8)": "IOMMU, ACS and containers change its answers",
+        "PCIe generation (F1)": "idle GPUs drop it; judged under load by an active check, not yet",
+        "counters 173-179 and 181-183 (F3)": "nobody publishes when they matter",
+        "host bandwidth (F5), clocks under load (G5), active checks (J1-J4)": "not yet",
+        "power smoothing (G6)": "Xid 162-165 tell of it and move nothing",
+        "EFA remote errors (H6)": "they accuse another node",
+        "PCIe width of adapters (H8)": "not yet",
+        "memory, zombies, process ids (I2)": "the kubelet's own conditions say so",
+        "left-over GPU processes (I5)": "not yet: needs whose work is hit",
+    }
+)
+"""Checks of others that are not here, each with its reason."""
+
+
+def as_page() -> str:
+    """The reference page, from the checks themselves."""
+    lines = [
+        "# Checks",
+        "",
+        "Generated from the checks themselves: `gpumend probe list --page`. Each answers *ok*,"
+        " *fault* or *unknown*; what a board or driver does not have is neither fault nor health."
+        " The agent runs all of them every two minutes, and every minute while one of their faults"
+        " stands; a verify runs those that policy lists. A fault that a check found ends when the"
+        " same check has passed twice.",
+        "",
+        "| check | asks | reads | can name | why so |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for check, about in ABOUT.items():
+        names = ", ".join(_named(check, each) for each in about.faults)
+        if len(about.faults) > _MANY:
+            names = "every fault that a log line can tell"
+        lines.append(f"| `{check}` | {about.asks} | {about.reads} | {names} | {about.why} |")
+    lines += ["", "A number is how often in a row a fault must be found before it stands.", ""]
+    lines += ["## Left out", "", "| what | why |", "| --- | --- |"]
+    lines += [f"| {what} | {why} |" for what, why in LEFT_OUT.items()]
+    return "\n".join(lines) + "\n"
+
+
+_MANY = 8
+
+
+def _named(check: Check, fault: FaultName) -> str:
+    patient = check is not Check.RECOVERY_ACTION and fault in STRIKES
+    return f"{fault} ({STRIKES[fault]})" if patient else str(fault)
