@@ -208,7 +208,7 @@ class World:
 
     async def gap(self):
         """Break the watches; the watch of nodes is resumed only after a while."""
-        order = self.server.faults.order(Fault(verb="watch", path="/nodes$", delay_s=0.3))
+        order = self.server.faults.order(Fault(verb="watch", path="/nodes$", delay_s=1.0))
         self.server.close_watches()
         await self.until(lambda: order.seen)
 
