@@ -40,7 +40,7 @@ from activities.adapters.webhook import Receiver, notifying, read_receiver
 from activities.clock import utc_now
 from activities.close import CloseActivities
 from activities.coalescer import Coalescer
-from activities.complaint import complaining
+from activities.complaint import complaining, telling_faults
 from activities.drain import DrainActivities
 from activities.end_job import EndJobActivities
 from activities.event_writer import EventWriter
@@ -163,6 +163,7 @@ async def _main(
                 budgets=TemporalBudget(lambda: temporal.client, settings.cluster),
                 settings=limits,
                 complain=complaining(voice.events),
+                tell=telling_faults(voice.events, notifier),
                 announce=announcer(notifier, settings.cluster),
             )
             parts.append(_watch(watcher, kubernetes))

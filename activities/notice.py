@@ -58,7 +58,7 @@ def notice_of(telling: Telling) -> Notice:
         node=name,
         cluster=telling.node.cluster,
         incident=telling.incident,
-        workflow_id=telling.workflow_id,
+        workflow_id="" if telling.matter is Matter.FAULT else telling.workflow_id,
         lines=tuple(each[:LINE_LIMIT] for each in _lines(telling)[:MOST_LINES]),
         commands=_commands(telling),
         until=telling.until,

@@ -3,7 +3,9 @@ left behind. Each once, and that it is over.
 """
 
 import asyncio
+from collections.abc import Coroutine
 
+from fleet.fault import Fault
 from fleet.node import NodeState
 from intake.admission import off_limits
 from intake.marks import Facts, Standing, standing
@@ -16,7 +18,9 @@ class Remarks:
     def __init__(self, given: Surroundings) -> None:
         self._journal = given.journal
         self._complain = given.complain
-        self._complaints: set[asyncio.Future[None]] = set()
+        self._tell = given.tell
+        self._tells = given.rules.tells
+        self._said: set[asyncio.Future[None]] = set()
 
     def about(self, node: NodeState, facts: Facts) -> None:
         """Everything that is to be said of the node now."""
@@ -24,6 +28,21 @@ class Remarks:
         self._blocked(node, facts)
         self._request(node)
         self._left_hold(node, facts)
+        for fault in filter(self._tells, facts.report.faults):
+            self._unheld(node, fault)
+
+    def _unheld(self, node: NodeState, fault: Fault) -> None:
+        """Said once as long as it stands; one that comes back later is said again by its time."""
+        key = f"fault {node.identity.uid} {fault.key} {fault.since.isoformat()}"
+        name, what = node.identity.name, fault.name.value
+        if self._journal.trouble(key, "tell-fault", node=name, fault=what, part=fault.part):
+            self._aside(self._tell(node.identity, fault))
+
+    def _aside(self, saying: Coroutine[None, None, None]) -> None:
+        """Judging nodes does not wait for what people are told."""
+        task = asyncio.ensure_future(saying)
+        self._said.add(task)
+        task.add_done_callback(self._said.discard)
 
     def _mark(self, node: NodeState) -> None:
         name, problem = node.identity.name, node.mark_problem
@@ -57,11 +76,7 @@ class Remarks:
             self._journal.over(f"open {name}", "request-is-gone", node=name)
         elif self._journal.trouble(f"open {name}", "cannot-open", node=name, because=problem):
             text = f"annotation gpumend.io/open changes nothing: {problem}"
-            complaint = asyncio.ensure_future(
-                self._complain(node.identity, "IncidentNotOpened", text)
-            )
-            self._complaints.add(complaint)
-            complaint.add_done_callback(self._complaints.discard)
+            self._aside(self._complain(node.identity, "IncidentNotOpened", text))
 
     def _left_hold(self, node: NodeState, facts: Facts) -> None:
         """A hold that no incident stands behind, on a node that we must keep off."""

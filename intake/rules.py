@@ -44,6 +44,10 @@ class Rules(Protocol):
         """Whether it would, but for dry run."""
         ...
 
+    def tells(self, fault: Fault) -> bool:
+        """Whether people are told of this fault although no node is held for it."""
+        ...
+
     def urgency(self, fault: Fault) -> int:
         """Which of two is held first when there are hundreds: the lower number."""
         ...
@@ -82,6 +86,11 @@ class PolicyRules:
     def rehearses(self, fault: Fault) -> bool:
         """As the document says of the fault and of dry run."""
         return self._policy.fault(fault.name).hold and self._policy.rehearsed(fault.name)
+
+    def tells(self, fault: Fault) -> bool:
+        """As the document says: a hand-off or a question tells of what is held."""
+        terms = self._policy.fault(fault.name)
+        return terms.notify and not terms.hold
 
     def urgency(self, fault: Fault) -> int:
         """Seconds that jobs may stay: what a policy tolerates for less time is worse."""

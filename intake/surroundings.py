@@ -1,8 +1,9 @@
 """What the watcher is given from outside: ports, rules, gates, limits, time and dice."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 
+from fleet.fault import Fault
 from fleet.node import NodeIdentity
 from fleet.ports import Budgets, Incidents, Kubernetes
 from intake.admission import Gate
@@ -16,8 +17,12 @@ from policies.storm import Storm
 Announce = Callable[[Storm], Awaitable[None]]
 """Tells people of a storm; raises the errors of `fleet.errors` where it has to be tried again."""
 
-Complain = Callable[[NodeIdentity, str, str], Awaitable[None]]
+Complain = Callable[[NodeIdentity, str, str], Coroutine[None, None, None]]
 """Tells the people of a node, with a reason in CamelCase and a sentence; never raises."""
+
+
+TellFault = Callable[[NodeIdentity, Fault], Coroutine[None, None, None]]
+"""Tells people of a fault that no node is held for; never raises."""
 
 
 async def log_only(storm: Storm) -> None:
@@ -28,6 +33,11 @@ async def log_only(storm: Storm) -> None:
 async def to_nobody(node: NodeIdentity, reason: str, text: str) -> None:
     """The complaint where nobody listens: the log has it already."""
     del node, reason, text
+
+
+async def of_nothing(node: NodeIdentity, fault: Fault) -> None:
+    """Nobody listens: the log has it already."""
+    del node, fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,7 @@ class Surroundings:
     budgets: Budgets | None = None
     announce: Announce = log_only
     complain: Complain = to_nobody
+    tell: TellFault = of_nothing
 
     def backoff(self) -> Backoff:
         """A new one: each caller backs off for itself."""

@@ -20,7 +20,15 @@ from intake.journal import Journal
 from intake.leader import Leader
 from intake.rules import Rules
 from intake.settings import Settings
-from intake.surroundings import Announce, Complain, Surroundings, log_only, to_nobody
+from intake.surroundings import (
+    Announce,
+    Complain,
+    Surroundings,
+    TellFault,
+    log_only,
+    of_nothing,
+    to_nobody,
+)
 from intake.term import Term
 
 
@@ -28,7 +36,8 @@ class Watcher:
     """Takes part in the election under `identity` (unique a process) and leads when it wins.
 
     `gates` say why a sick node must not be held now, besides breaker and cap. `announce` tells
-    people of a storm, `complain` of a request on a node that means nothing; the log has it too.
+    people of a storm, `complain` of a request on a node that means nothing, `tell` of a fault that
+    nothing is held for; the log has it too.
     """
 
     def __init__(
@@ -46,6 +55,7 @@ class Watcher:
         gates: tuple[Gate, ...] = (),
         announce: Announce = log_only,
         complain: Complain = to_nobody,
+        tell: TellFault = of_nothing,
     ) -> None:
         self._given = Surroundings(
             kubernetes,
@@ -60,6 +70,7 @@ class Watcher:
             budgets,
             announce,
             complain,
+            tell,
         )
         self.leader = Leader(self._given, identity)
         self.term: Term | None = None

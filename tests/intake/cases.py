@@ -63,6 +63,7 @@ class PlainRules:
     cool_down: timedelta = timedelta(hours=1)
     breaker: Breaker = field(default_factory=Breaker)
     dry: tuple[FaultName, ...] = ()
+    only_told: tuple[FaultName, ...] = ()
 
     def report(self, node, now, agent_silent, before):
         ours = [each for each in node.conditions if each.type.startswith("gpumend.io/")]
@@ -75,7 +76,10 @@ class PlainRules:
         return Report(node.identity, node.boot_id, tuple(faults), unknown, now, bool(current))
 
     def holds(self, fault):
-        return fault.name not in (FaultName.APPLICATION, *self.dry)
+        return fault.name not in (FaultName.APPLICATION, *self.dry, *self.only_told)
+
+    def tells(self, fault):
+        return fault.name in self.only_told
 
     def rehearses(self, fault):
         return fault.name in self.dry

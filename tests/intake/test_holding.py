@@ -7,7 +7,7 @@ from fleet.fault import FaultName
 from fleet.mark import UNDO_TAINT, MarkState
 from fleet.names import HOLD_TAINT
 from simulator.apiserver.injection import Fault
-from tests.intake.cases import a_fault
+from tests.intake.cases import PlainRules, a_fault
 from tests.intake.world import QUICK, SICK, thermal
 
 
@@ -132,3 +132,17 @@ async def test_reports_follow_only_when_something_changed(world):
         assert len(world.engine.heard("report")) == 1
         world.clock.skip(minutes=1)
         await world.until(lambda: len(world.engine.heard("report")) == 2)
+
+
+async def test_a_fault_that_people_only_want_to_know_of_is_told_once_and_moves_nothing(world):
+    told = []
+
+    async def tell(node, fault):
+        told.append((node.name, fault.name))
+
+    rules = PlainRules(only_told=(FaultName.THERMAL,))
+    await world.add_node("n1", thermal())
+    async with world.watching(tell=tell, rules=rules) as watcher:
+        await world.swept(watcher, 3)
+    assert told == [("n1", FaultName.THERMAL)]
+    assert world.patches() == []

@@ -10,6 +10,8 @@ from fleet.node import Condition
 from intake.admission import worst
 from intake.rules import PolicyRules
 from policies.document import load
+from policies.fault_terms import FaultTerms
+from policies.schema import Policy
 from tests.intake.cases import NOW, a_fault, a_node, condition, later
 
 
@@ -71,3 +73,14 @@ def test_scopes_come_from_the_node_s_labels(rules):
 
 def test_the_cool_down_is_the_policy_s(rules):
     assert rules.cool_down == timedelta(hours=1)
+
+
+@pytest.mark.parametrize(("hold", "notify", "tells"), [
+    (False, True, True), (False, False, False), (True, True, False), (True, False, False),
+])  # fmt: skip
+def test_people_are_told_only_of_faults_that_policy_says_so_of_and_holds_nothing_for(
+    hold, notify, tells
+):
+    terms = FaultTerms(hold=hold, notify=notify)
+    policy = Policy(faults={FaultName.MONITOR_SILENT: terms})
+    assert PolicyRules(policy).tells(a_fault(FaultName.MONITOR_SILENT, "host")) is tells
