@@ -34,8 +34,7 @@ def used_up(scene: Scene, fault: Fault, terms: FaultTerms, step: Step) -> bool:
 
 def times_tried(scene: Scene, part: Part, step: Step, window: timedelta) -> int:
     """How often a step was tried on a part, or on the machine, within the window before now."""
-    recall = scene.incident.last(Step.RECALL)
-    past = recall.outcome.past if recall else ()
+    past = scene.recalled.past if scene.recalled else ()
     since = scene.now - window
     every = (*past, *_remembered(scene.repairs))
     return sum(each.step is step and each.at >= since and _concerns(each, part) for each in every)

@@ -156,8 +156,7 @@ def _no_way(scene: Scene) -> bool:
 
 def _unremembered(scene: Scene) -> bool:
     plan = plan_of(scene)
-    unread = scene.incident.last(Step.RECALL, OutcomeKind.SUCCEEDED) is None
-    return unread and plan is not None and plan.next is not None
+    return scene.recalled is None and plan is not None and plan.next is not None
 
 
 def _unconfirmed(scene: Scene) -> bool:

@@ -6,7 +6,6 @@ done before a recall.
 
 from collections.abc import Iterable, Mapping
 
-from fleet.outcome import OutcomeKind
 from fleet.step import Means, Step
 from policies.scene import Scene
 
@@ -63,5 +62,4 @@ def _there(scene: Scene, means: Means) -> bool:
 
 
 def _found(scene: Scene) -> tuple[Means, ...] | None:
-    recall = scene.incident.last(Step.RECALL, OutcomeKind.SUCCEEDED)
-    return recall.outcome.means if recall else None
+    return scene.recalled.means if scene.recalled else None

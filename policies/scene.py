@@ -5,17 +5,17 @@ and kept, since one decision asks for many of them several times.
 """
 
 from datetime import datetime
-from functools import cached_property
 
 from fleet.fault import FaultName
 from fleet.incident import Attempt, Incident
 from fleet.order import Order, Verb
-from fleet.outcome import OutcomeKind
+from fleet.outcome import Outcome, OutcomeKind
 from fleet.reason import QUEUED, UNMANAGED
 from fleet.report import Report
 from fleet.sighting import Sighting
 from fleet.step import REPAIRS, Step
 from policies.ladder import DISRUPTS, On
+from policies.once import once
 from policies.reading import read_outcome
 from policies.schema import Policy
 
@@ -36,7 +36,7 @@ class Scene:
         self.now = now
         self.limits = policy.limits
 
-    @cached_property
+    @once
     def cursor(self) -> Attempt | None:
         """The attempt that says where on the ladder we are: the last that moved it.
 
@@ -45,18 +45,18 @@ class Scene:
         moving = (each for each in reversed(self.incident.attempts) if each.step not in SERVING)
         return next(moving, None)
 
-    @cached_property
+    @once
     def on(self) -> On:
         """How the cursor's attempt ended."""
         return read_outcome(self.cursor.step, self.cursor.outcome) if self.cursor else On.START
 
-    @cached_property
+    @once
     def hold_started(self) -> datetime:
         """When the present hold was asked for; the opening before the first."""
         hold = self.incident.last(Step.HOLD, OutcomeKind.SUCCEEDED)
         return hold.started if hold else self.incident.opened
 
-    @cached_property
+    @once
     def standing(self) -> tuple[Sighting, ...]:
         """Faults that stand and that the policy holds a node for.
 
@@ -83,7 +83,7 @@ class Scene:
         """Whether a fault is this incident's: held by policy, and in dry run if this is one."""
         return self.policy.fault(name).hold and self.policy.rehearsed(name) is self.dry
 
-    @cached_property
+    @once
     def answers(self) -> bool:
         """Whether the node's kubelet does not stand accused of silence: the later word counts."""
         silent = FaultName.HOST_UNREACHABLE
@@ -92,7 +92,7 @@ class Scene:
         verify, report = self.verify, self.incident.report
         return verify is not None and report is not None and verify.ended > report.observed
 
-    @cached_property
+    @once
     def idle_at(self) -> datetime | None:
         """When no Pod used the node's GPUs under this hold: none has come since.
 
@@ -108,7 +108,13 @@ class Scene:
         ]
         return seen[0] if seen else None
 
-    @cached_property
+    @once
+    def recalled(self) -> Outcome | None:
+        """What the last recall that read everything has found."""
+        recall = self.incident.last(Step.RECALL, OutcomeKind.SUCCEEDED)
+        return recall.outcome if recall else None
+
+    @once
     def accused(self) -> tuple[Sighting, ...]:
         """Standing faults that may drive repairs: not those that our check looked for in vain."""
         verify = self.verify
@@ -125,24 +131,24 @@ class Scene:
             return False
         return not any(self.concerns(each.name) for each in report.faults)
 
-    @cached_property
+    @once
     def report_healthy(self) -> bool:
         """Whether the latest report says so."""
         return self.says_healthy(self.incident.report)
 
-    @cached_property
+    @once
     def healthy(self) -> bool:
         """Positively healthy: the report says so, and no check of ours says otherwise."""
         return self.report_healthy and not self.standing
 
-    @cached_property
+    @once
     def verify(self) -> Attempt | None:
         """The last verify that could tell."""
         verifies = (e for e in reversed(self.incident.attempts) if e.step is Step.VERIFY)
         told = (On.PASSED, On.STANDS)
         return next((e for e in verifies if read_outcome(e.step, e.outcome) in told), None)
 
-    @cached_property
+    @once
     def confirmed_at(self) -> datetime | None:
         """When a check of our own last saw the fault under this hold, with no repair since."""
         verify = self.verify
@@ -152,7 +158,7 @@ class Scene:
         behind = verify.started < max((each.started for each in done), default=verify.started)
         return None if behind or verify.started < self.hold_started else verify.ended
 
-    @cached_property
+    @once
     def repairs(self) -> tuple[Attempt, ...]:
         """Repairs that count as tried, whoever did them: also one that failed too often."""
         tried = [each for each in self.incident.attempts if each.step in REPAIRS]
@@ -160,14 +166,14 @@ class Scene:
         given_up = {each for each in vain if vain.count(each) >= self.limits.step_tries}
         return tuple(e for e in tried if e.outcome.kind in TRIED or e.step in given_up)
 
-    @cached_property
+    @once
     def repaired(self) -> bool:
         """Whether anything was tried since the node was last in service."""
         release = self.incident.last(Step.RELEASE, OutcomeKind.SUCCEEDED)
         since = release.started if release else self.incident.opened
         return any(each.started >= since for each in self.repairs)
 
-    @cached_property
+    @once
     def recurrences(self) -> int:
         """How often the node was held again after a release of ours."""
         done = [e for e in self.incident.attempts if e.outcome.kind is OutcomeKind.SUCCEEDED]
@@ -175,18 +181,18 @@ class Scene:
         releases = [each.started for each in done if each.step is Step.RELEASE]
         return sum(max(holds, default=each) > each for each in releases)
 
-    @cached_property
+    @once
     def released(self) -> Attempt | None:
         """The release under which the node is in service now, if it is."""
         release = self.incident.last(Step.RELEASE, OutcomeKind.SUCCEEDED)
         return release if release and release.started >= self.hold_started else None
 
-    @cached_property
+    @once
     def in_doubt(self) -> bool:
         """Whether something of ours may still be happening on the node: then it keeps its lease."""
         return self.on is On.LOST and self.cursor is not None and self.cursor.step in DISRUPTS
 
-    @cached_property
+    @once
     def asked(self) -> Attempt | None:
         """The last ask for a lease that was not given back since."""
         ask = self.incident.last(Step.LEASE)
@@ -195,13 +201,13 @@ class Scene:
             return None
         return ask
 
-    @cached_property
+    @once
     def leased_at(self) -> datetime | None:
         """Since when a lease is ours."""
         granted = self.asked and self.asked.outcome.kind is OutcomeKind.SUCCEEDED
         return self.asked.ended if self.asked and granted else None
 
-    @cached_property
+    @once
     def queued_since(self) -> datetime | None:
         """Since when an ask waits for its grant."""
         ask = self.asked
@@ -213,7 +219,7 @@ class Scene:
         granted = self.incident.granted
         return granted is not None and granted.at >= started
 
-    @cached_property
+    @once
     def round_at(self) -> datetime:
         """Since when the questions of now are asked: see `policies/questions.py`."""
         tried = [each.started for each in self.repairs]
@@ -231,14 +237,14 @@ class Scene:
         order = self.order(verb)
         return order is not None and order.at >= since
 
-    @cached_property
+    @once
     def opted_out_at(self) -> datetime | None:
         """When the node was found opted out by label: by a step of ours, or by the watcher."""
         attempts = reversed(self.incident.attempts)
         found = (each.ended for each in attempts if each.outcome.reason == UNMANAGED)
         return next(found, self.incident.opted_out)
 
-    @cached_property
+    @once
     def hold_taken_at(self) -> datetime | None:
         """When somebody took the hold away, if nobody has said resume since."""
         removed = self.incident.hold_removed
@@ -248,7 +254,7 @@ class Scene:
             return None
         return removed.at
 
-    @cached_property
+    @once
     def paused_at(self) -> datetime | None:
         """Since when people want nothing done: by order, or by annotation on the node."""
         pause = self.order(Verb.PAUSE)
@@ -256,7 +262,7 @@ class Scene:
             return pause.at
         return self.incident.annotated
 
-    @cached_property
+    @once
     def cancelled_at(self) -> datetime | None:
         """When a person ended the incident: by order, by label, or by taking the hold for good."""
         order = self.order(Verb.CANCEL)
@@ -269,7 +275,7 @@ class Scene:
             return taken + self.limits.pause
         return None
 
-    @cached_property
+    @once
     def gone_at(self) -> datetime | None:
         """When the Node object went, as the watcher or a step of ours saw it."""
         gone = self.incident.node_gone
@@ -280,7 +286,7 @@ class Scene:
             return last.since
         return None
 
-    @cached_property
+    @once
     def tries(self) -> int:
         """How often in a row the cursor's step ended in the same way."""
         count = 0
