@@ -24,11 +24,11 @@ def card_of(incident: Incident, decision: Decision, ignored: Sequence[Ignored] =
     node = incident.node
     dry = DRY_RUN if incident.opening.dry else ""
     parts = [
-        f"### {dry}{node.name} ({node.cluster})\n{headline(decision)}",
-        _list("Answer", answers(incident, decision)),
-        _list("Why", decision.basis.facts),
-        _list("Because", decision.reasons),
+        f"### {dry}{node.name} ({node.cluster})\n\n{headline(decision)}",
         _list("Needed from you", _needed(decision)),
+        _list("Answer", answers(incident, decision)),
+        _list("What is known", decision.basis.facts),
+        _list("Why this is next", decision.reasons),
         _list("Comes next", decision.basis.outlook),
         _list("People said", _orders(incident)),
         _list("Ignored", tuple(f"{_clock(e.at)} {e.what}: {e.why}" for e in ignored)),
@@ -114,7 +114,7 @@ def _attempts(incident: Incident) -> tuple[str, ...]:
 
 def _list(title: str, lines: tuple[str, ...]) -> str:
     body = "\n".join(f"- {each}" for each in lines)
-    return f"**{title}**\n{body}" if lines else ""
+    return f"**{title}**\n\n{body}" if lines else ""  # or the UI draws no list
 
 
 def _clock(at: datetime) -> str:

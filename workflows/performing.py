@@ -57,7 +57,7 @@ def _queue_of(step: Step) -> str:
 
 def summary_of(act: Act) -> str:
     """What the timeline shows of a step."""
-    text = f"{act.request.step} {act.request.node.name}: {'; '.join(act.reasons)}"
+    text = "; ".join(act.reasons)
     return text.encode()[:SUMMARY_LIMIT].decode(errors="ignore")
 
 
