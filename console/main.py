@@ -44,10 +44,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = arguments[0] if arguments else ""
     if chosen not in COMMANDS:
         return _overview(arguments)
-    parser = argparse.ArgumentParser(prog=f"gpumend {chosen}", description=COMMANDS[chosen][1])
-    command = _load(chosen)
-    command.configure(parser)
+    command, parser = prepare(chosen)
     return _run(parser.prog, command, parser.parse_args(arguments[1:]))
+
+
+def prepare(name: str) -> tuple[ModuleType, argparse.ArgumentParser]:
+    """The module of a subcommand, and the parser of its arguments."""
+    parser = argparse.ArgumentParser(prog=f"gpumend {name}", description=COMMANDS[name][1])
+    command = _load(name)
+    command.configure(parser)
+    return command, parser
 
 
 def _run(prog: str, command: ModuleType, arguments: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from activities.node_event import COMPONENT, EVENTS
 from activities.waiting import list_all
 from console.servers import Away, once
 from fleet.condition import parse_message
@@ -18,8 +19,6 @@ from fleet.instant import parse_instant
 from fleet.names import DOMAIN, HOLD_TAINT, NAMESPACE, OPEN_ANNOTATION, agent_lease
 from fleet.node import NodeState, read_node
 from fleet.ports import Json, Kubernetes
-
-EVENT_SOURCE = "gpumend"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ async def facts_of(kubernetes: Kubernetes, manifest: Json, cluster: str) -> Node
     lease = await _maybe(lambda: kubernetes.get(path))
     selector = f"involvedObject.kind=Node,involvedObject.name={name}"
     query = {"fieldSelector": selector}
-    events = await _maybe(lambda: list_all(kubernetes, "/api/v1/events", query))
+    events = await _maybe(lambda: list_all(kubernetes, EVENTS, query))
     faults, unknown = read_conditions(state)
     return NodeFacts(
         state=state,
@@ -87,7 +86,7 @@ def read_conditions(state: NodeState) -> tuple[tuple[Fault, ...], tuple[str, ...
 
 def read_events(events: Sequence[Json]) -> tuple[Told, ...]:
     """Events of ours, oldest first."""
-    ours = [each for each in events if _writer(each) == EVENT_SOURCE]
+    ours = [each for each in events if _writer(each) == COMPONENT]
     told = [
         Told(at, str(each.get("reason", "")), str(each.get("message", "")), each.get("count") or 1)
         for each in ours

@@ -57,6 +57,7 @@ class View:
     earlier: tuple[tuple[Run, Closing | None], ...] = ()
     decision: Decision | None = None
     observed: datetime | None = None
+    answers: tuple[str, ...] = ()
     entries: tuple[Entry, ...] = ()
     away: tuple[str, ...] = ()
 
@@ -121,7 +122,7 @@ async def _with_plan(view: View, reading: TemporalReading, told: Sequence[Told])
         words = f"no worker answered ({problem}); what comes next is by the last decision on record"
         last = decided[-1] if decided else None
         return replace(view, decision=last, away=(*view.away, words))
-    return replace(view, decision=plan.next, observed=plan.facts_observed)
+    return replace(view, decision=plan.next, observed=plan.facts_observed, answers=plan.answers)
 
 
 def as_text(view: View) -> Iterator[str]:
@@ -183,6 +184,10 @@ def _now(view: View) -> Iterator[str]:
     yield f"  next       {comes(view.decision)}"
     for reason in why(view.decision):
         yield f"             - {reason}"
+    for n, each in enumerate(view.decision.basis.outlook):
+        yield f"  {'' if n else 'then':<10} {each}"
+    for n, each in enumerate(view.answers):
+        yield f"  {'' if n else 'answer':<10} {each.replace('`', '')}"
     if view.observed:
         old = length(view.now - view.observed)
         yield f"  facts      as of {clock(view.observed)} UTC, {old} ago"
@@ -207,6 +212,8 @@ def as_json(view: View) -> dict[str, Any]:
             "incident": asdict(view.run) if view.run else None,
             "comes": view.decision,
             "blocks": why(view.decision) if view.decision else None,
+            "plan": view.decision.basis.outlook if view.decision else None,
+            "answers": view.answers,
             "facts_observed": view.observed,
             "timeline": [
                 {key: value for key, value in asdict(each).items() if key != "like"}

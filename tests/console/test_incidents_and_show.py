@@ -9,10 +9,11 @@ import pytest
 from temporalio.service import RPCError
 
 from activities.adapters import temporal_reading
+from activities.node_event import EVENTS, NodeEvent, manifest_of
 from activities.search_attributes import at_start
 from fleet.mark import MarkState
 from fleet.names import DOMAIN
-from tests.cluster import cluster_in, mark
+from tests.cluster import cluster_in, identity, mark, now
 from tests.incidents.virtual import a_fault
 from tests.temporal.fakes import Truth
 from tests.temporal.running import Running, hurried, opened_now, running
@@ -125,9 +126,12 @@ async def test_without_temporal_the_cluster_tells_what_it_knows(command, tmp_pat
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
         await cluster.add_node(marked=mark(MarkState.PENDING))
         await cluster.change_node({"metadata": {"annotations": {f"{DOMAIN}/pause": "rack work"}}})
+        event = NodeEvent(identity(), "i1", "IncidentDrained", "nothing runs there", "op1")
+        await cluster.raw.created(EVENTS, manifest_of(event, now()))
         ended = await command("show", "n1")
         assert ended.status == 3
         assert "Temporal is away" in ended.err
+        assert "event      IncidentDrained: nothing runs there" in ended.out
         assert "held       for uncontained-memory" in ended.out
         assert "paused     by annotation: rack work" in ended.out
         assert "evidence   uncontained-memory on gpu:3" in ended.out
