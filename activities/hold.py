@@ -54,6 +54,9 @@ def judge_hold(
         return cancelled(UNMANAGED, "people opted the node out by label", node)
     if node.mark is None and not node.mark_problem:
         return _adopt(manifest, node, request, now)
+    if _is_back(node, request):
+        assert node.mark, "what is back was marked by the watcher"
+        return _taken_up(replace(node.mark, id=request.incident), manifest)
     mine = node.mark if node.mark and node.mark.id == request.incident else None
     if mine and (mine.state is MarkState.PROBATION or (request.force and not held(node))):
         return _take_up_again(manifest, node, mine, request)
@@ -63,6 +66,14 @@ def judge_hold(
     if node.mark.state is MarkState.OWNED:
         return succeeded(f"held by {request.incident}", node)
     return _taken_up(node.mark, manifest)
+
+
+def _is_back(node: NodeState, request: StepRequest) -> bool:
+    """The watcher held a new Node object of our machine under an id of its own: our incident."""
+    mark = node.mark
+    if mark is None or not request.force or mark.state is not MarkState.PENDING:
+        return False
+    return mark.id != request.incident and held(node) and mark.uid == node.identity.uid
 
 
 def _adopt(

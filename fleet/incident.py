@@ -251,18 +251,22 @@ class Incident:
         attempt = Attempt(request, now, now, now, outcome, ours=False)
         return replace(self, attempts=_added(self.attempts, attempt))
 
-    def _reborn(self, request: StepRequest) -> bool:
-        """Whether a hold was asked for on a new Node object, which the watcher has yet to hold."""
+    @property
+    def reborn(self) -> bool:
+        """Whether this Node object is a new one of the machine, and was never held by us."""
         before = self.last(Step.HOLD, OutcomeKind.SUCCEEDED)
-        fresh = before is not None and before.request.node.uid != request.node.uid
-        return fresh and request.step is Step.HOLD
+        return before is not None and before.request.node.uid != self.node.uid
 
     def _noticing(self, request: StepRequest, outcome: Outcome, now: datetime) -> "Incident":
         """A step that found our hold gone tells what the watcher will tell, only sooner."""
-        if outcome.reason not in (HOLD_REMOVED, MARK_REMOVED) or self._reborn(request):
+        if outcome.reason not in (HOLD_REMOVED, MARK_REMOVED) or self._not_yet_held(request):
             return self
         removed = HoldRemoved(self.node.uid, outcome.reason == MARK_REMOVED, now)
         return self._with_hold_removed(removed)
+
+    def _not_yet_held(self, request: StepRequest) -> bool:
+        """A hold was asked for on a new Node object, which the watcher has yet to hold."""
+        return self.reborn and request.step is Step.HOLD
 
     @property
     def standing(self) -> tuple[Sighting, ...]:

@@ -27,7 +27,8 @@ class StepRequest:
     not; a lease that makes way for a hand-off leaves its node with people. `force` lets a drain
     evict what only policy or a person may allow and, at its deadline, delete what is left with its
     own grace; it lets a release take the hold off a node that is not seen to be well, and a hold
-    put on again what a person took off. `harmless` are the faults that
+    put on again what a person took off, or take over the mark that a new Node object of the same
+    machine got. `harmless` are the faults that
     policy holds no node for: they do not keep a release from giving it back. `end` is, for a close,
     how the incident ends: it goes with the Event that says so.
     """

@@ -225,7 +225,12 @@ LADDER: Mapping[tuple[Step | None, On], tuple[Move, ...]] = {
     (Step.HOLD, On.FAILED): _GIVE_UP,
     (Step.HOLD, On.LATER): _again(Step.HOLD),
     (Step.HOLD, On.LOST): _again(Step.HOLD),
-    (Step.HOLD, On.STOPPED): _stopped(Step.HOLD, (_go(Step.HOLD),)),
+    (Step.HOLD, On.STOPPED): (
+        _go(Step.RELEASE, Guard.RECOVERED),
+        _stay(Step.HOLD, Guard.RESTING),
+        _go(Step.HAND_OFF, Guard.TRIED_OUT),
+        _go(Step.HOLD),  # before anything else: a verify of what is not held would be refused
+    ),
     (Step.HOLD, On.GONE): (_go(Step.HOLD),),
     (Step.RECALL, On.DONE): _CLIMB,
     (Step.RECALL, On.FAILED): _GIVE_UP,

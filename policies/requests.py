@@ -141,14 +141,19 @@ def _settle(scene: Scene) -> timedelta:
 
 
 def _forced(scene: Scene, step: Step) -> bool:
-    """A drain by policy; a release, and a hold that was taken away, on a person's word."""
+    """A drain by policy; a release, and a hold that was taken away, on a person's word.
+
+    The hold of a Node object that was made anew is taken over from the watcher, which knows no more
+    than that its machine is back.
+    """
     if step is Step.DRAIN:
         drain = drain_of(scene, _next(scene) or Step.REBOOT)
         by_policy = drain is not None and drain.after_deadline is AfterDeadline.FORCE
         return by_policy or force_approved(scene, _next(scene) or Step.REBOOT)
     removed = scene.incident.hold_removed
     if step is Step.HOLD:
-        return removed is not None and scene.ordered_since(Verb.RESUME, removed.at)
+        said = removed is not None and scene.ordered_since(Verb.RESUME, removed.at)
+        return said or scene.incident.reborn
     return step is Step.RELEASE and not scene.healthy
 
 

@@ -58,6 +58,21 @@ def test_each_state_that_leaves_nothing_to_do_has_its_end(about, kind, reason):
     assert (end.kind, end.reason) == (kind, reason)
 
 
+def test_the_mark_of_a_node_object_made_anew_becomes_that_of_the_incident_that_goes_on():
+    fresh = mark(MarkState.PENDING, id="another", uid="u1")
+    patch = judge_hold(*seen_node(marked=fresh), replace(REQUEST, force=True), now())
+    assert not isinstance(patch, Outcome)
+    taken = parse_mark(patch["metadata"]["annotations"][MARK_ANNOTATION])
+    assert (taken.id, taken.state) == (INCIDENT, MarkState.OWNED)
+
+
+def test_a_mark_that_another_run_owns_is_not_taken_over_even_so():
+    other = mark(MarkState.OWNED, id="another", uid="u1")
+    end = judge_hold(*seen_node(marked=other), replace(REQUEST, force=True), now())
+    assert isinstance(end, Outcome)
+    assert end.reason == MARK_REMOVED
+
+
 def test_a_node_that_people_opted_out_is_not_taken_up():
     manifest, node = seen_node(marked=PENDING)
     opted_out = replace(node, labels={MANAGED_LABEL: "false"})

@@ -5,12 +5,16 @@ from datetime import timedelta
 
 import pytest
 
+from fleet.decision import Act
 from fleet.incident import Incident
 from fleet.message import HoldRemoved, NodeGone, Reported
 from fleet.outcome import Outcome, OutcomeKind
+from fleet.reason import MARK_REMOVED
 from fleet.report import Report
 from fleet.request import StepRequest
 from fleet.step import Step
+from policies.decide import decide
+from policies.document import default_policy
 from tests.incidents.virtual import START, an_opening
 from workflows.interrupts import INTERRUPTS, Interruption, interrupts
 
@@ -53,6 +57,22 @@ def reported(incident: Incident, uid: str, after: timedelta) -> Incident:
 def test_a_report_ends_a_deletion_only_if_it_is_of_something_later(gone, uid, after, there):
     incident = HELD.with_message(NodeGone(gone, START + MINUTE))
     assert (reported(incident, uid, after).node_gone is None) is there
+
+
+def test_a_node_object_made_anew_is_held_before_anything_else_however_well_it_says_that_it_is():
+    policy, at = default_policy(), START + 2 * MINUTE
+    well = replace(OPENING.node, uid="u2")
+    reboot = StepRequest("r", Step.REBOOT, OPENING.mark.id, HELD.node, "b1", at)
+    booted = HELD.with_step(reboot, START).with_outcome(Outcome(OutcomeKind.SUCCEEDED), START)
+    back = booted.with_message(Reported(Report(well, "b2", (), (), at, witness=True), at))
+    asked = decide(policy, back, at)
+    assert isinstance(asked, Act)
+    assert (asked.request.step, asked.request.force) == (Step.HOLD, True)
+    outcome = Outcome(OutcomeKind.CANCELLED, MARK_REMOVED, uid="u2")
+    too_early = back.with_step(asked.request, at).with_outcome(outcome, at)
+    again = decide(policy, too_early, at + MINUTE)
+    assert isinstance(again, Act)
+    assert again.request.step is Step.HOLD
 
 
 def test_a_hold_that_is_said_to_be_off_again_changes_nothing():
