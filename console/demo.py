@@ -11,10 +11,10 @@ import signal
 import sys
 
 from console import exits
+from simulator.demo.fleet import FEWEST_NODES, LARGE_FROM, MOST_NODES
 from simulator.demo.kills import Kill, parse_kill
 from simulator.demo.outcome import RunOutcome, as_json, in_words
 from simulator.demo.run import Run
-from simulator.demo.scenario import FEWEST_NODES, MOST_NODES
 from simulator.demo.settings import ABSENTEES, SABOTAGES, Settings
 from simulator.demo.stage import Stage
 from simulator.demo.supervisor import NotStarted
@@ -25,7 +25,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--seed", type=int, default=1, help="which nodes and parts, when and how")
     parser.add_argument(
-        "--nodes", type=_nodes, default=8, help=f"{FEWEST_NODES} to {MOST_NODES}, default 8"
+        "--nodes",
+        type=_nodes,
+        default=32,
+        help=f"{FEWEST_NODES} to {MOST_NODES}, default 32; under {LARGE_FROM} a short script plays",
+    )
+    parser.add_argument(
+        "--approve-yourself",
+        action="store_true",
+        help="the replacement waits for your yes; the run says how you give it",
     )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON, only that")
     parser.add_argument(
@@ -55,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         nodes=arguments.nodes,
         as_json=arguments.json,
         keep=arguments.keep,
+        approve_yourself=arguments.approve_yourself,
         kill=arguments.kill,
         without=arguments.without,
         absence=arguments.absence,
@@ -78,8 +87,8 @@ async def _run(settings: Settings) -> RunOutcome:
     def finished(outcome: RunOutcome, stage: Stage) -> None:
         done.append(outcome)
         print(json.dumps(as_json(outcome)) if settings.as_json else in_words(outcome), flush=True)
-        if settings.keep and not settings.as_json:
-            print(_where(stage), flush=True)
+        if settings.keep:
+            print(_where(stage), file=sys.stderr if settings.as_json else sys.stdout, flush=True)
 
     view = choose(settings.as_json)
     task = asyncio.current_task()

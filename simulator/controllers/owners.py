@@ -9,7 +9,10 @@ from simulator.controllers.cluster import GPU, Cluster, Json, Node, node_of, sch
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """`replicas` pods with `gpus` GPUs each, kept running as a ReplicaSet does."""
+    """`replicas` pods with `gpus` GPUs each, kept running as a ReplicaSet does.
+
+    `labels` are the pods', `on` those that a node must have.
+    """
 
     name: str
     uid: str
@@ -17,6 +20,7 @@ class Workload:
     gpus: int
     namespace: str = "default"
     labels: Mapping[str, str] = field(default_factory=dict)
+    on: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,9 @@ def next_replica(workload: Workload, cluster: Cluster) -> Json | None:
     fits = [
         node
         for name, node in sorted(cluster.nodes.items())
-        if schedulable(node) and cluster.free_gpus(node) >= workload.gpus
+        if schedulable(node)
+        and workload.on.items() <= (node["metadata"].get("labels") or {}).items()
+        and cluster.free_gpus(node) >= workload.gpus
     ]
     if not fits:
         return None

@@ -4,6 +4,7 @@ The rights of watcher, worker and agents, and the policy that fences each agent 
 are those that we ship: a call too many fails here as it would in somebody's cluster.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import yaml
 
 from simulator.client import Api, ApiError
 from simulator.controllers.owners import Daemon, Workload
+from simulator.demo.fleet import Load
 
 Json = dict[str, Any]
 
@@ -20,9 +22,11 @@ ENGINE = ("watcher", "worker")
 AGENT = "gpumend-agent"
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 RIGHTS = ("engine-rbac.yaml", "agent-rbac.yaml")
-WORKLOADS = ("train", "serve")
-GPUS_A_POD = 4
+WORKLOADS_NAMESPACE = "default"
+POOL_LABEL = "gpumend.io/pool"
 TOKEN_SECONDS = 86_400
+RENEW_SECONDS = 10
+"""Between two signs of life of an agent: much oftener than elsewhere, for a run is short."""
 ACCOUNT_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
@@ -51,15 +55,16 @@ class Installed:
     agents: Daemon
 
 
-async def install(admin: Api, nodes: int, node_rights: bool, ca: bool) -> Installed:
+async def install(admin: Api, loads: Sequence[Load], node_rights: bool, ca: bool) -> Installed:
     """Create everything. `node_rights`: kubelets need a role; `ca`: agents speak https."""
     for manifests in RIGHTS:
         await _apply(admin, (DEPLOY / manifests).read_text())
     if node_rights:
         await _grant_kubelets(admin)
-    workloads = [await _workload(admin, name, max(1, nodes * 2 // 3)) for name in WORKLOADS]
-    for workload in workloads:
-        await _protect(admin, workload)
+    workloads = [await _workload(admin, load) for load in loads]
+    for load in loads:
+        if load.may_miss is not None:
+            await _protect(admin, load.name, load.may_miss)
     tokens = {account: await _token(admin, account) for account in ENGINE}
     return Installed(tokens, tuple(workloads), await _agents(admin, ca))
 
@@ -88,7 +93,7 @@ async def _agents(admin: Api, ca: bool) -> Daemon:
 
 def _agent_spec(url: str, ca: bool) -> Json:
     command = ["gpumend", "probe", "--node", "{node}", "--root", "/host", "--api-server", url]
-    command += ["--token-file", f"{ACCOUNT_MOUNT}/token"]
+    command += ["--token-file", f"{ACCOUNT_MOUNT}/token", "--renew-every", str(RENEW_SECONDS)]
     if ca:
         command += ["--ca-file", f"{ACCOUNT_MOUNT}/ca.crt"]
     token = {"serviceAccountToken": {"path": "token", "expirationSeconds": TOKEN_SECONDS}}
@@ -112,12 +117,14 @@ def _agent_spec(url: str, ca: bool) -> Json:
     }
 
 
-async def _workload(admin: Api, name: str, replicas: int) -> Workload:
-    """Half a node a pod; together they fill two thirds of the fleet, so what leaves finds room."""
+async def _workload(admin: Api, load: Load) -> Workload:
     container = {"name": "main", "image": "registry.example/workload:1"}
-    spec = {"replicas": replicas, "template": {"spec": {"containers": [container]}}}
-    uid = await _owner(admin, "default", "replicasets", name, spec)
-    return Workload(name, uid, replicas, GPUS_A_POD)
+    spec = {"replicas": load.replicas, "template": {"spec": {"containers": [container]}}}
+    uid = await _owner(admin, WORKLOADS_NAMESPACE, "replicasets", load.name, spec)
+    pool = {POOL_LABEL: load.pool} if load.pool else {}
+    node = {"kubernetes.io/hostname": load.node} if load.node else {}
+    on = {**pool, **node}
+    return Workload(load.name, uid, load.replicas, load.gpus, labels=load.labels, on=on)
 
 
 async def _owner(admin: Api, namespace: str, kind: str, name: str, spec: Json) -> str:
@@ -151,13 +158,13 @@ async def _bind(
     await _create(admin, f"{_RBAC}{place}/{kind}bindings", binding)
 
 
-async def _protect(admin: Api, workload: Workload) -> None:
-    """A PDB that lets one of its pods go at a time."""
+async def _protect(admin: Api, name: str, may_miss: int) -> None:
+    """A PDB that lets so many of its pods be missing at a time."""
     body = {
-        "metadata": {"name": workload.name},
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": workload.name}}},
+        "metadata": {"name": name},
+        "spec": {"maxUnavailable": may_miss, "selector": {"matchLabels": {"app": name}}},
     }
-    path = f"/apis/policy/v1/namespaces/{workload.namespace}/poddisruptionbudgets"
+    path = f"/apis/policy/v1/namespaces/{WORKLOADS_NAMESPACE}/poddisruptionbudgets"
     await _create(admin, path, body)
 
 

@@ -10,7 +10,7 @@ import time
 
 from simulator.demo.kills import MATRIX, Kill
 
-SEED = "1"
+NODES, SEED = "8", "1"
 
 
 def main(wanted: str) -> int:
@@ -23,7 +23,8 @@ def main(wanted: str) -> int:
 
 def _survives(kill: Kill) -> bool:
     started = time.monotonic()
-    command = [sys.executable, "-m", "console.main", "demo", "--seed", SEED, "--kill", str(kill)]
+    command = [sys.executable, "-m", "console.main", "demo", "--nodes", NODES, "--seed", SEED]
+    command += ["--kill", str(kill)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     word = "FAILED" if run.returncode else "ok"
     _say(f"{kill!s:<28} {word} {time.monotonic() - started:.0f} s")

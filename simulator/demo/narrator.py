@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from simulator.observer import sight
 from simulator.observer.sight import Json
-from simulator.observer.transcript import Write
+from simulator.observer.transcript import MACHINES, Write
 from simulator.observer.world import World, engine, eviction
 
 
@@ -22,6 +22,10 @@ class Narrator:
                 yield write.name, sentence
         elif write.done and write.resource == "pods":
             yield from self._of_pod(write)
+        elif write.resource == MACHINES:
+            yield write.name, _of_machine(write)
+        elif write.done and write.resource == "events" and engine(write):
+            yield from _of_event(write.response)
         elif write.code == 429 and eviction(write):
             yield self._place(write), f"eviction of {write.name} refused by its budget"
         self.world.take(write)
@@ -43,6 +47,25 @@ class Narrator:
     def _place(self, write: Write) -> str:
         pod = self.world.pods.get((write.namespace, write.name), {})
         return str((pod.get("spec") or {}).get("nodeName", ""))
+
+
+def _of_machine(write: Write) -> str:
+    successor = write.request.get("successor", "")
+    return f"{write.verb} by the provider" + (f": {successor}" if successor else "")
+
+
+_EVENTS = {
+    "IncidentWaits": "waits for the budget",
+    "IncidentHandedOff": "handed to a person",
+    "IncidentStorm": "too much is sick at once: the breaker is open",
+}
+
+
+def _of_event(event: Json) -> Iterator[tuple[str, str]]:
+    """What is seen in no other object; the first time that it is said."""
+    said = _EVENTS.get(str(event.get("reason", "")))
+    if said and event.get("count", 1) == 1:
+        yield str((event.get("involvedObject") or {}).get("name", "")), said
 
 
 def _of_node(before: Json, after: Json, by_engine: bool) -> Iterator[str]:

@@ -33,7 +33,7 @@ def as_json(outcome: RunOutcome) -> dict[str, Any]:
     return {
         "seed": outcome.scenario.seed,
         "nodes": len(outcome.scenario.nodes),
-        "faults": len(outcome.scenario.strikes),
+        "faults": len(outcome.scenario.faults),
         "incidents": len(summary.incidents),
         "ended": summary.ended,
         "max_disrupted": dict(summary.max_disrupted),
@@ -69,8 +69,8 @@ def in_words(outcome: RunOutcome) -> str:
 
 
 def _scripted(scenario: Scenario) -> str:
-    told = (f"{each.node} gpu:{each.gpu} {each.nature.name}" for each in scenario.strikes)
-    return f"{len(scenario.strikes)} ({', '.join(told)})"
+    told = (f"{each.node} {each.kind}" for each in scenario.faults)
+    return f"{len(scenario.faults)} ({', '.join(told)})"
 
 
 def _ends(summary: Summary) -> str:

@@ -10,14 +10,18 @@ from pathlib import Path
 
 from policies.document import load
 from policies.schema import Policy
+from simulator.demo.disturbance import away, kill_at
+from simulator.demo.fleet import JOB_LABEL
+from simulator.demo.happenings.alarm import CONDITION
+from simulator.demo.install import POOL_LABEL
 from simulator.demo.narrator import Narrator
 from simulator.demo.outcome import RunOutcome
-from simulator.demo.scenario import Strike, write_scenario
-from simulator.demo.settings import POLICY, Settings
+from simulator.demo.play import Play, reach_of
+from simulator.demo.scripts import write_scenario
+from simulator.demo.settings import Settings
 from simulator.demo.stage import RACK_LABEL, Stage, StageBuilder
 from simulator.demo.supervisor import Supervisor
 from simulator.demo.tail import AuditTail
-from simulator.demo.trouble import away, kill_at
 from simulator.demo.verdict import differences, unfinished
 from simulator.demo.view import View
 from simulator.observer import sight
@@ -30,6 +34,7 @@ LOOK_SECONDS = 0.2
 QUIET_SECONDS = 3.0
 """After the last end the fleet is watched this long: nothing more may happen."""
 AGENTS_SECONDS = 120.0
+LABELS = {"rack": RACK_LABEL, "pool": POOL_LABEL}
 
 
 class Run:
@@ -45,13 +50,15 @@ class Run:
         self._narrator = Narrator()
         self._amiss: list[str] = []
         self._troubled: asyncio.Task[None] | None = None
+        self._promises = Promises()
 
     async def run(self) -> RunOutcome:
         """Run to the end; raise NotStarted where a program does not start."""
         started = time.monotonic()
         async with self._stage() as (stage, supervisor):
-            tail = AuditTail(stage.endpoint.audit)
-            await self._agents_speak(stage, tail)
+            tail = AuditTail(stage.endpoint.audit, stage.journal)
+            self._promises = promises_of(load(stage.policy.read_text(), str(stage.policy)))
+            await self._agents_speak(tail)
             self._prepare_kill(stage, supervisor)
             play = asyncio.create_task(self._play(stage, supervisor))
             try:
@@ -75,7 +82,6 @@ class Run:
             async with AsyncExitStack() as stack:
                 supervisor = Supervisor(directory / "logs", self._tell)
                 await stack.enter_async_context(supervisor)
-                self._tell(f"policy {POLICY}")
                 told = supervisor, stack, self._tell
                 builder = StageBuilder(self._settings, self._scenario, directory, *told)
                 yield await builder.build(), supervisor
@@ -90,7 +96,7 @@ class Run:
             kill = kill_at(self._settings.kill, stage, supervisor, self._tell)
             self._troubled = asyncio.create_task(kill)
 
-    async def _agents_speak(self, stage: Stage, tail: AuditTail) -> None:
+    async def _agents_speak(self, tail: AuditTail) -> None:
         """Until every agent has said that its node is well: before that nothing can be missed."""
         deadline = time.monotonic() + AGENTS_SECONDS
         while not self._all_well():
@@ -99,7 +105,8 @@ class Run:
                 return
             await asyncio.sleep(LOOK_SECONDS)
             self._narrate(tail, aloud=False)
-        self._tell(f"{len(stage.machines)} nodes are up, and their agents say that they are well")
+        count = len(self._scenario.nodes)
+        self._tell(f"{count} nodes are up, and their agents say that they are well")
 
     def _all_well(self) -> bool:
         return not self._silent()
@@ -113,27 +120,23 @@ class Run:
         ]
 
     async def _play(self, stage: Stage, supervisor: Supervisor) -> None:
-        """Strike as scripted, and take away what is to be away."""
-        begun = time.monotonic()
-        blind = self._scenario.blind
-        self._view.say(blind, "its kernel log cannot be read any more")
-        stage.machines[blind].lose_log()
+        """Let the script play, and take away what is to be away."""
         if self._settings.without:
             absence = self._absence(supervisor)
             self._troubled = asyncio.create_task(absence)
-        for strike in self._scenario.strikes:
-            await asyncio.sleep(max(0.0, begun + strike.after - time.monotonic()))
-            self._strike(stage, strike)
+        nodes = self._narrator.world.nodes
+        reach = reach_of(stage, nodes, self._view.say, self._settings.approve_yourself)
+        play = Play(self._scenario, reach)
+        try:
+            await play.run()
+        finally:
+            self._amiss += play.amiss
         if self._troubled:
             await self._troubled
 
     async def _absence(self, supervisor: Supervisor) -> None:
         await asyncio.sleep(self._scenario.absence)
         await away(self._settings.without, self._settings.absence, supervisor, self._tell)
-
-    def _strike(self, stage: Stage, strike: Strike) -> None:
-        self._view.say(strike.node, f"gpu:{strike.gpu} breaks: {strike.nature.name}")
-        stage.machines[strike.node].strike(strike.gpu, strike.nature)
 
     async def _follow(self, tail: AuditTail, play: asyncio.Task[None]) -> None:
         """Narrate until all has ended and stayed quiet, or time is up."""
@@ -163,7 +166,7 @@ class Run:
     def _found_out(self, tail: AuditTail) -> bool:
         """Whether the promise that is being broken has been seen to be broken."""
         rule = ALL[self._settings.sabotage]
-        return next(rule(tail.writes, Promises()), None) is not None
+        return next(rule(tail.writes, self._promises), None) is not None
 
     def _narrate(self, tail: AuditTail, aloud: bool) -> None:
         for write in tail.new():
@@ -174,17 +177,20 @@ class Run:
 
     def _judge(self, tail: AuditTail, seconds: float) -> RunOutcome:
         tail.new()
-        promises = promises_of(load(POLICY.read_text(), str(POLICY)))
-        summary = summarize(tail.writes, promises)
+        summary = summarize(tail.writes, self._promises)
         unscripted = differences(self._scenario, summary.incidents, self._settings.unseen)
-        amiss = (*self._amiss, *unscripted)
-        return RunOutcome(self._scenario, summary, promises, amiss, seconds)
+        claims = self._scenario.claims
+        unshown = [each for claim in claims for each in claim(tail.writes, self._promises)]
+        amiss = (*self._amiss, *unscripted, *unshown)
+        return RunOutcome(self._scenario, summary, self._promises, amiss, seconds)
 
 
 def promises_of(policy: Policy) -> Promises:
-    """The budgets of a policy whose budgets are counts."""
+    """The budgets of a policy whose budgets are counts, and what else the judge must know of it."""
     budget = {each.scope: each.max for each in policy.budgets if isinstance(each.max, int)}
-    return Promises(budget, {"rack": RACK_LABEL})
+    labels = {scope: label for scope, label in LABELS.items() if scope in budget}
+    job = JOB_LABEL if "job" in budget else ""
+    return Promises(budget, labels, job, policy.hand_offs_count_in, (CONDITION,))
 
 
 def _ours(condition: str) -> bool:
@@ -196,6 +202,8 @@ def _kept(stage: Stage) -> str:
     place = Path(tempfile.mkdtemp(prefix="gpumend-failed-"))
     shutil.copytree(stage.directory / "logs", place / "logs")
     shutil.copy(stage.endpoint.audit, place / "audit.log")
+    if stage.journal.exists():
+        shutil.copy(stage.journal, place)
     for log in stage.directory.glob("machines/*/pods/*/log"):
         node, pod = log.parts[-4], log.parts[-2]
         shutil.copy(log, place / "logs" / f"{node}-{pod}.log")

@@ -3,6 +3,7 @@
 The engine has no such switch. It is composed here with a port to Kubernetes that lies to it, so
 that what is tried is whether the observer, who reads only the audit, finds it out.
 
+- `budget`: every node looks like a pool of its own, so that no budget of a pool is ever used up.
 - `release`: every verify looks passed, and a node that the engine works on looks healthy. Both, as
   the engine gives a node back only when verify and agent agree.
 - `unknown`: what a condition or a verify could not tell looks like a fault.
@@ -25,6 +26,7 @@ from fleet.ports import Json, Kubernetes, Page, PatchType, WatchEvent
 STEP_LABEL = "gpumend.io/step"
 OURS = "gpumend.io/"
 MARK = "gpumend.io/incident"
+POOL = "gpumend.io/pool"
 
 
 class LyingKubernetes:
@@ -173,7 +175,17 @@ def _accused(finding: Mapping[str, Any]) -> Json:
     }
 
 
-LIES = {"release": all_well, "unknown": fault_for_unknown}
+def pool_of_its_own(thing: Json) -> Json:
+    """The lie about the budget: every node looks as if it were a pool of its own."""
+    labels = thing.get("metadata", {}).get("labels") or {}
+    if POOL not in labels:
+        return thing
+    copy: Json = json.loads(json.dumps(thing))
+    copy["metadata"]["labels"][POOL] = thing["metadata"]["name"]
+    return copy
+
+
+LIES = {"budget": pool_of_its_own, "release": all_well, "unknown": fault_for_unknown}
 
 
 def main(sabotage: str, arguments: Sequence[str]) -> int:

@@ -1,31 +1,79 @@
-"""The script of a run: which GPU of which node breaks when and how, and how that must end.
+"""What a script is made of: the fleet, the troubles that come over it, and the end of each.
 
-Everything follows from the seed; nothing here touches the world.
+Nothing here touches the world; happenings do, by what `Reach` gives them.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from random import Random
+from typing import ClassVar, Protocol
 
-from simulator.hardware.nature import APPLICATION, LINK_FLAP, LOST, MEMORY, STUBBORN_MEMORY, Nature
+from simulator.client import Api
+from simulator.demo.fleet import Fleet
+from simulator.demo.people import People
+from simulator.hardware.machine import Machine
+from simulator.observer import sight
+from simulator.observer.promise import Promises
+from simulator.observer.sight import Json
+from simulator.observer.transcript import Write
 
-FEWEST_NODES, MOST_NODES = 6, 32
-GPUS = 8
-RACK_SIZE = 4
-FIRST_AFTER, LAST_AFTER = 1.0, 12.0
-"""Faults strike within this many seconds of the fleet being up."""
+LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Strike:
-    """A GPU that breaks `after` seconds, and how its incident must end (None: there is none)."""
+class Reach:
+    """All that a happening may reach: machines by their own names, the API server as some user,
+    Temporal as people do, and the nodes as the audit shows them."""
 
+    machines: Mapping[str, Machine]
+    api: Callable[[str], Api]
+    people: People
+    nodes: Mapping[str, Json]
+    tell: Callable[[str, str], None]
+
+    async def until(self, so: Callable[[], bool]) -> None:
+        """Wait until something is so; it is looked at as often as the audit is read."""
+        while True:
+            if so():
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def state(self, node: str) -> str:
+        """The state of a node's mark: pending, owned, probation, empty without one."""
+        return str((sight.mark(self.nodes.get(node, {})) or {}).get("state", ""))
+
+
+class Happening(Protocol):
+    """Something that is done to the world. `fault`: it is meant to be found and dealt with."""
+
+    fault: ClassVar[bool]
+
+    @property
+    def told(self) -> str:
+        """In words, for the view; empty where nothing is to be said."""
+        ...
+
+    async def happen(self, node: str, reach: Reach) -> None:
+        """Do it, and whatever follows it by the script."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """`happening` comes over `node` after so many seconds; its incident ends as `end` by `steps`.
+
+    `end` None: there must be no incident. `maybe`: there may also be none. `passes`: it ends by
+    itself, so it may pass unseen while nobody can be told.
+    """
+
+    kind: str
     node: str
-    gpu: int
-    nature: Nature
     after: float
+    happening: Happening
     end: str | None
     steps: tuple[str, ...] = ()
+    maybe: bool = False
+    passes: bool = False
 
     @property
     def expected(self) -> str:
@@ -35,43 +83,26 @@ class Strike:
         return f"{self.end} by {' and '.join(self.steps) or 'nothing'}"
 
 
+Claim = Callable[[Sequence[Write], Promises], list[str]]
+"""Something else that the run must show; says in words what it did not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One run.
-
-    `blind` is a node whose kernel log cannot be read from the start: nothing is known of it, so
-    nothing may be done to it. `absence` is when, after the start, something goes away if asked to.
-    """
+    """One run. `absence` is when, after the start, something goes away if asked to."""
 
     seed: int
-    nodes: tuple[str, ...]
-    strikes: tuple[Strike, ...]
-    blind: str
+    fleet: Fleet
+    troubles: tuple[Trouble, ...]
     absence: float
+    claims: tuple[Claim, ...] = ()
 
-    def rack(self, node: str) -> str:
-        """The rack of a node."""
-        return f"rack-{self.nodes.index(node) // RACK_SIZE + 1}"
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Nodes that are there from the start."""
+        return self.fleet.nodes
 
-
-ENDS: Sequence[tuple[Nature, str | None, tuple[str, ...]]] = (
-    (MEMORY, "repaired", ("reset-gpu",)),
-    (LOST, "repaired", ("reboot",)),
-    (STUBBORN_MEMORY, "repaired", ("reset-gpu", "reboot")),
-    (APPLICATION, None, ()),
-    (LINK_FLAP, "recovered", ()),
-)
-
-
-def write_scenario(seed: int, count: int = 8) -> Scenario:
-    """The script that this seed stands for; `count` nodes, each struck at most once."""
-    dice = Random(seed)  # noqa: S311
-    nodes = tuple(f"node-{number}" for number in range(1, count + 1))
-    *struck, blind = dice.sample(nodes, len(ENDS) + 1)
-    order = dice.sample(ENDS, len(ENDS))
-    times = sorted(round(dice.uniform(FIRST_AFTER, LAST_AFTER), 1) for _ in ENDS)
-    strikes = (
-        Strike(node, dice.randrange(GPUS), nature, after, end, steps)
-        for node, (nature, end, steps), after in zip(struck, order, times, strict=True)
-    )
-    return Scenario(seed, nodes, tuple(strikes), blind, round(dice.uniform(0.0, 15.0), 1))
+    @property
+    def faults(self) -> tuple[Trouble, ...]:
+        """The troubles that are there to be found."""
+        return tuple(each for each in self.troubles if each.happening.fault)

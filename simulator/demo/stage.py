@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import ssl
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
@@ -15,9 +14,14 @@ from simulator.controllers.cloud import Instance
 from simulator.controllers.config import ControllersConfig, write_controllers
 from simulator.controlplane.endpoint import ADMIN, Endpoint, read_tokens
 from simulator.controlplane.real import RealControlPlane
-from simulator.demo.install import NAMESPACE, Installed, install
-from simulator.demo.scenario import GPUS, Scenario
-from simulator.demo.settings import CLUSTER, POLICY, Settings
+from simulator.demo import provider
+from simulator.demo.fleet import GPUS, Berth
+from simulator.demo.happenings.alarm import MONITOR
+from simulator.demo.happenings.persons import PERSONS
+from simulator.demo.install import NAMESPACE, POOL_LABEL, Installed, install
+from simulator.demo.provider import Owned, ProviderConfig, write_provider
+from simulator.demo.scenario import Scenario
+from simulator.demo.settings import CLUSTER, Settings, write_policy
 from simulator.demo.supervisor import Program, Supervisor
 from simulator.hardware.machine import Machine
 from simulator.kubelet.node import NodeSpec
@@ -31,6 +35,8 @@ CONTROLLERS_USER = "system:kube-controller-manager"
 WATCHER_LIMITS = {
     "GPUMEND_WATCHER_REPORT_AT_MOST_EVERY": "1s",
     "GPUMEND_WATCHER_SWEEP_EVERY": "2s",
+    "GPUMEND_WATCHER_AGENT_SILENT_AFTER": "30s",
+    "GPUMEND_WATCHER_BOOT_GRACE": "40s",
     "GPUMEND_WATCHER_REPEAT_PENDING_AFTER": "5s",
     "GPUMEND_WATCHER_COMPARE_EVERY": "15s",
     "GPUMEND_WATCHER_BACKOFF_LIMIT": "2s",
@@ -45,14 +51,23 @@ NODES_GROUP = "system:nodes"
 
 @dataclass(slots=True)
 class Stage:
-    """Everything that runs. `machines` by node name; `ui` is the Temporal UI's address."""
+    """Everything that runs. `machines` by their own names; `ui` is the Temporal UI's address.
+
+    `policy` is the policy file of this run, `journal` what the provider says that it did.
+    """
 
     directory: Path
     endpoint: Endpoint
     temporal: str
     ui: str
     kubeconfig: Path
+    policy: Path
+    journal: Path
     machines: Mapping[str, Machine] = field(default_factory=dict)
+
+    def api(self, user: str) -> Api:
+        """The API server, as one of its users."""
+        return Api(self.endpoint.url, self.endpoint.tokens[user], self.endpoint.tls())
 
 
 class StageBuilder:
@@ -68,7 +83,7 @@ class StageBuilder:
         tell: Callable[[str], None],
     ) -> None:
         self._settings = settings
-        self._scenario = scenario
+        self._fleet = scenario.fleet
         self._directory = directory
         self._supervisor = supervisor
         self._stack = stack
@@ -78,28 +93,36 @@ class StageBuilder:
         """Start everything; raise NotStarted with the last words of what did not."""
         endpoint, (temporal, ui) = await asyncio.gather(self._api(), self._temporal())
         self._tell(f"Temporal UI {ui}")
-        kubeconfig = endpoint.write_kubeconfig(self._directory / "kubeconfig", kubectl=True)
-        stage = Stage(self._directory, endpoint, temporal, ui, kubeconfig)
-        stage.machines = {
-            name: Machine.create(self._directory / "machines" / name, name, GPUS)
-            for name in self._scenario.nodes
-        }
-        async with self._admin(endpoint) as admin:
-            real = self._settings.real
-            installed = await install(admin, len(stage.machines), node_rights=not real, ca=real)
+        self._tell(f"policy {self._directory / 'policy.yaml'}")
+        stage = self._set(endpoint, temporal, ui)
+        async with stage.api(ADMIN) as admin:
+            real, loads = self._settings.real, self._fleet.loads
+            installed = await install(admin, loads, node_rights=not real, ca=real)
+        provider = await self._provider(stage)
         await asyncio.gather(
-            self._supervisor.start(self._engine(stage, "watcher", installed.tokens["watcher"])),
-            self._supervisor.start(self._engine(stage, "worker", installed.tokens["worker"])),
-            self._fleet(stage, installed),
+            self._start_engine(stage, "watcher", installed, provider),
+            self._start_engine(stage, "worker", installed, provider),
+            self._start_fleet(stage, installed),
         )
         return stage
 
-    def _admin(self, endpoint: Endpoint) -> Api:
-        return Api(endpoint.url, endpoint.tokens[ADMIN], _tls(endpoint))
+    def _set(self, endpoint: Endpoint, temporal: str, ui: str) -> Stage:
+        """What lies there before anything of the fleet runs."""
+        kubeconfig = endpoint.write_kubeconfig(self._directory / "kubeconfig", kubectl=True)
+        budgets = self._settings.budgets(self._fleet.budgets)
+        policy = write_policy(self._directory / "policy.yaml", budgets)
+        journal = self._directory / "provider.jsonl"
+        machines = {
+            each.machine: Machine.create(
+                self._directory / "machines" / each.machine, each.machine, GPUS, on=not each.spare
+            )
+            for each in self._fleet.berths
+        }
+        return Stage(self._directory, endpoint, temporal, ui, kubeconfig, policy, journal, machines)
 
     async def _api(self) -> Endpoint:
-        groups = {f"system:node:{name}": NODES_GROUP for name in self._scenario.nodes}
-        groups[CONTROLLERS_USER] = "system:masters"
+        groups = {f"system:node:{each.node}": NODES_GROUP for each in self._fleet.berths}
+        groups |= dict.fromkeys((CONTROLLERS_USER, MONITOR, *PERSONS), "system:masters")
         if self._settings.real:
             plane = RealControlPlane(self._directory / "api", users=groups)
             await self._stack.enter_async_context(plane)
@@ -130,12 +153,38 @@ class StageBuilder:
         await self._supervisor.start(Program("temporal", argv, "Temporal UI:"))
         return f"127.0.0.1:{port}", f"http://127.0.0.1:{ui}"
 
-    async def _fleet(self, stage: Stage, installed: Installed) -> None:
+    async def _provider(self, stage: Stage) -> Mapping[str, str]:
+        """Start the provider; returns the environment that tells the engine where it is."""
+        token = secrets.token_hex(16)
+        machines = tuple(
+            Owned(
+                each.node,
+                each.provider_id,
+                str(stage.machines[each.machine].base),
+                spare=each.spare and each.machine == each.node,
+                hidden=each.spare and each.machine != each.node,
+            )
+            for each in self._fleet.berths
+        )
+        config = self._directory / "provider.json"
+        directory = str(self._directory / "provider")
+        port = free_port()
+        write_provider(config, ProviderConfig(directory, str(stage.journal), port, token, machines))
+        argv = [sys.executable, "-m", "simulator.demo.provider", str(config)]
+        await self._supervisor.start(Program("provider", argv, provider.READY_LINE))
+        url = f"http://127.0.0.1:{port}"
+        return {"GPUMEND_PROVIDER_URL": url, "GPUMEND_PROVIDER_TOKEN": token}
+
+    async def _start_fleet(self, stage: Stage, installed: Installed) -> None:
         """Machines with their kubelets, then the controllers, which start the agents there."""
         ca = str(stage.endpoint.ca or "")
         places = tuple(
-            Place(machine.base, self._node(name), stage.endpoint.tokens[f"system:node:{name}"])
-            for name, machine in stage.machines.items()
+            Place(
+                stage.machines[each.machine].base,
+                _node(each),
+                stage.endpoint.tokens[f"system:node:{each.node}"],
+            )
+            for each in self._fleet.berths
         )
         config = self._directory / "machines.json"
         write_config(config, Config(stage.endpoint.url, ca, BOOT_SECONDS, places))
@@ -143,38 +192,42 @@ class StageBuilder:
         await self._supervisor.start(Program("machines", argv, machines.READY_LINE))
         config = self._directory / "controllers.json"
         token = stage.endpoint.tokens[CONTROLLERS_USER]
-        daemons = (installed.agents,)
-        instances = tuple(self._instance(stage, name) for name in stage.machines)
+        instances = tuple(_instance(stage, each) for each in self._fleet.berths)
         wanted = ControllersConfig(
-            stage.endpoint.url, ca, token, installed.workloads, daemons, instances
+            stage.endpoint.url, ca, token, installed.workloads, (installed.agents,), instances
         )
         write_controllers(config, wanted)
         argv = [sys.executable, "-m", "simulator.controllers", str(config)]
         await self._supervisor.start(Program("controllers", argv, controllers.READY_LINE))
 
-    def _instance(self, stage: Stage, name: str) -> Instance:
-        labels = {RACK_LABEL: self._scenario.rack(name)}
-        return Instance(f"simulated://{name}", str(stage.machines[name].base), labels)
-
-    def _node(self, name: str) -> NodeSpec:
-        labels = {"gpumend.io/pool": "training", "node.kubernetes.io/instance-type": "p5.48xlarge"}
-        return NodeSpec(name, labels, f"simulated://{name}")
-
-    def _engine(self, stage: Stage, name: str, token: str) -> Program:
+    async def _start_engine(
+        self, stage: Stage, name: str, installed: Installed, more: Mapping[str, str]
+    ) -> None:
         role = "watcher" if name == "watcher" else "incidents"
         config = self._directory / f"kubeconfig-{name}"
-        stage.endpoint.write_kubeconfig(config, user=ADMIN, token=token)
+        stage.endpoint.write_kubeconfig(config, user=ADMIN, token=installed.tokens[name])
         sabotage = self._settings.sabotage
         module = ["simulator.demo.saboteur", sabotage] if sabotage else ["worker"]
         argv = [sys.executable, "-m", *module, "--role", role, "--cluster", CLUSTER]
-        argv += ["--policy", str(POLICY), "--grace", "3"]
+        argv += ["--policy", str(stage.policy), "--grace", "3"]
         env = {
             "KUBECONFIG": str(config),
             "TEMPORAL_ADDRESS": stage.temporal,
             "TEMPORAL_NAMESPACE": NAMESPACE,
             **WATCHER_LIMITS,
+            **more,
         }
-        return Program(name, argv, "what=ready", env)
+        await self._supervisor.start(Program(name, argv, "what=ready", env))
+
+
+def _node(berth: Berth) -> NodeSpec:
+    labels = {POOL_LABEL: berth.pool, "node.kubernetes.io/instance-type": "p5.48xlarge"}
+    return NodeSpec(berth.node, labels, berth.provider_id, machine=berth.machine)
+
+
+def _instance(stage: Stage, berth: Berth) -> Instance:
+    base = str(stage.machines[berth.machine].base)
+    return Instance(berth.provider_id, base, {RACK_LABEL: berth.rack}, berth.forgetful)
 
 
 def search_attributes() -> dict[str, str]:
@@ -182,7 +235,3 @@ def search_attributes() -> dict[str, str]:
     keywords = ("Cluster", "Node", "Machine", "Pool", "Rack", "Fault", "Step")
     kinds = dict.fromkeys(keywords, "Keyword")
     return {**kinds, "Steps": "KeywordList", "DueAt": "Datetime"}
-
-
-def _tls(endpoint: Endpoint) -> ssl.SSLContext | None:
-    return endpoint.tls()

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from simulator.demo.scenario import Scenario, Strike
-from simulator.hardware.nature import Cure
+from simulator.demo.scenario import Scenario, Trouble
 from simulator.observer.incidents import Incident
 
 
@@ -16,7 +15,7 @@ def unfinished(
     """
     known = {each.node for each in incidents}
     running = {each.node for each in incidents if not each.end}
-    awaited = {each.node for each in scenario.strikes if _must_open(each, unseen)}
+    awaited = {each.node for each in scenario.troubles if _must_open(each, unseen)}
     return sorted(running | (awaited - known))
 
 
@@ -24,33 +23,34 @@ def differences(
     scenario: Scenario, incidents: Sequence[Incident], unseen: bool = False
 ) -> list[str]:
     """Every way in which the run did not go as scripted, in words; `unseen` as above."""
-    scripted = {each.node: each for each in scenario.strikes}
+    scripted = {each.node: each for each in scenario.troubles}
     found = [
         f"{node}: {len(those)} incidents"
         for node in scenario.nodes
         if len(those := [each for each in incidents if each.node == node]) > 1
     ]
-    for strike in scenario.strikes:
-        those = [each for each in incidents if each.node == strike.node]
-        if those or strike.end is None or _must_open(strike, unseen):
-            found += _difference(strike, those)
+    for trouble in scenario.troubles:
+        those = [each for each in incidents if each.node == trouble.node]
+        if those or _must_open(trouble, unseen):
+            found += _difference(trouble, those)
     strangers = [each for each in incidents if each.node not in scripted]
     return found + [f"{each.node}: an incident ({each.fault}) of nothing" for each in strangers]
 
 
-def _must_open(strike: Strike, unseen: bool) -> bool:
-    passes = Cure.TIME in strike.nature.cures
-    return strike.end is not None and not (unseen and passes)
+def _must_open(trouble: Trouble, unseen: bool) -> bool:
+    if trouble.end is None or trouble.maybe:
+        return False
+    return not (unseen and trouble.passes)
 
 
-def _difference(strike: Strike, incidents: Sequence[Incident]) -> list[str]:
-    head = f"{strike.node} ({strike.nature.name}) should have ended as {strike.expected}"
-    if strike.end is None:
+def _difference(trouble: Trouble, incidents: Sequence[Incident]) -> list[str]:
+    head = f"{trouble.node} ({trouble.kind}) should have ended as {trouble.expected}"
+    if trouble.end is None:
         return [f"{head}, and was held for {each.fault}" for each in incidents]
     if not incidents:
         return [f"{head}, and had no incident"]
     last = incidents[-1]
-    if (last.end, last.steps) == (strike.end, strike.steps):
+    if (last.end, last.steps) == (trouble.end, trouble.steps):
         return []
     way = " and ".join(last.steps) or "nothing"
     return [f"{head}, and ended as {last.end or 'nothing yet'} by {way}"]

@@ -24,6 +24,7 @@ class Symptoms:
     recovery_action: int = 0
     uncorrected: int = 0
     remap_pending: bool = False
+    remap_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,49 @@ APPLICATION = Nature(
 )
 """A job that read where it may not: the job's fault, the GPU is fine."""
 
+FIRMWARE = Nature(
+    name="firmware",
+    lines=(
+        "NVRM: Xid (PCI:{bdf}): 119, pid=2191, name=python3, Timeout after 6s of waiting for RPC"
+        " response from GPU0 GSP! Expected function 76 (GSP_RM_CONTROL) (0x20802a02 0x8).",
+        _WANTS_RESET,
+    ),
+    cures=frozenset({Cure.RESET, Cure.BOOT}),
+    symptoms=Symptoms(recovery_action=1),
+)
+"""The GPU's own processor does not answer the driver; a reset starts it anew."""
+
+STUCK_LINK = Nature(
+    name="stuck-link",
+    lines=LINK_FLAP.lines,
+    cures=frozenset({Cure.RESET, Cure.BOOT}),
+    symptoms=Symptoms(recovery_action=3),
+    again=LINK_FLAP.lines,
+)
+"""A link that does not retrain by itself."""
+
+EXHAUSTED_MEMORY = Nature(
+    name="exhausted-memory",
+    lines=(
+        "NVRM: Xid (PCI:{bdf}): 64, pid='<unknown>', name=<unknown>, Row Remapper: Error, no spare"
+        " row is left in bank 5",
+    ),
+    cures=frozenset(),
+    symptoms=Symptoms(uncorrected=1, remap_failed=True),
+    again=(
+        "NVRM: Xid (PCI:{bdf}): 64, pid='<unknown>', name=<unknown>, Row Remapper: Error, no spare"
+        " row is left in bank 5",
+    ),
+)
+"""No spare rows are left: nothing but another part helps."""
+
+RIDDLE = Nature(
+    name="riddle",
+    lines=("NVRM: Xid (PCI:{bdf}): 231, pid=4711, name=python3, unspecified engine event",),
+    cures=frozenset(),
+)
+"""A code that is in no catalogue: somebody has to look."""
+
 NATURES = {
     each.name: each
     for each in (
@@ -148,5 +192,9 @@ NATURES = {
         RELAPSING_MEMORY,
         LINK_FLAP,
         APPLICATION,
+        FIRMWARE,
+        STUCK_LINK,
+        EXHAUSTED_MEMORY,
+        RIDDLE,
     )
 }

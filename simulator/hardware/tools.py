@@ -46,7 +46,7 @@ FIELDS: Mapping[str, Callable[[Gpu], str]] = {
     "remapped_rows.uncorrectable": lambda gpu: str(gpu.remapped_rows),
     "remapped_rows.correctable": lambda _: "0",
     "remapped_rows.pending": lambda gpu: "Yes" if gpu.symptoms.remap_pending else "No",
-    "remapped_rows.failure": lambda _: "No",
+    "remapped_rows.failure": lambda gpu: "Yes" if gpu.symptoms.remap_failed else "No",
     "retired_pages.pending": lambda _: "[N/A]",
 }
 

@@ -11,11 +11,17 @@ from simulator.observer.transcript import Write
 class Promises:
     """`budget` is the most nodes disrupted at once: by scope (`cluster`, or a label's short name).
 
-    `labels` maps every scope but the cluster to the label of nodes that it goes by.
+    `labels` maps every scope but cluster and job to the label of nodes that it goes by, `job` is
+    the label of pods that names their job (empty: none is counted). `hand_offs` are the scopes in
+    which a node that was handed to a person still counts. `foreign` are the types of conditions of
+    others that count as evidence.
     """
 
     budget: Mapping[str, int] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+    job: str = ""
+    hand_offs: tuple[str, ...] = ("cluster",)
+    foreign: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

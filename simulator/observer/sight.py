@@ -2,17 +2,26 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 OURS = "gpumend.io/"
 HOLD = "gpumend.io/hold"
 MARK = "gpumend.io/incident"
+OPENED = "gpumend.io/open"
 ENGINE = ("system:serviceaccount:gpumend:watcher", "system:serviceaccount:gpumend:worker")
 AGENT = "system:serviceaccount:gpumend:gpumend-agent"
 OPERATION, STEP = "gpumend.io/operation", "gpumend.io/step"
 REPAIRS = ("reset-gpu", "reboot")
+"""Steps of pods that repair a node."""
+PROVIDED = {
+    "restart": "reboot",
+    "power-cycle": "reboot",
+    "start": "reboot",
+    "terminate": "replace",
+}
+"""Changes of a machine by its provider, and the repair that each is."""
 
 Json = Mapping[str, Any]
 
@@ -73,6 +82,18 @@ def faults(node: Json) -> set[str]:
         if kind.startswith(OURS) and each["status"] == "False"
         for name in re.findall(r"\bfault=([a-z-]+)", str(each.get("message", "")))
     }
+
+
+def machine(node: Json) -> str:
+    """By which the provider knows the machine of a node; empty where it says none."""
+    return str((node.get("spec") or {}).get("providerID", ""))
+
+
+def accused(node: Json, foreign: Collection[str]) -> bool:
+    """Whether a condition of somebody else, of these types, calls a node sick."""
+    return any(
+        kind in foreign and each["status"] == "False" for kind, each in conditions(node).items()
+    )
 
 
 def ready(node: Json) -> bool:
@@ -136,6 +157,34 @@ def workload(pod: Json) -> bool:
 
 def handed_off(event: Json) -> str:
     """The incident that an Event of the engine says was handed off, empty for any other Event."""
-    if event.get("reason") != "IncidentHandedOff":
+    return _incident(event) if event.get("reason") == "IncidentHandedOff" else ""
+
+
+def asked(event: Json) -> str:
+    """The incident that an Event of the engine says asks a person, empty for any other Event."""
+    return _incident(event) if event.get("reason") == "IncidentAsks" else ""
+
+
+def agreed(event: Json) -> str:
+    """The node of an Event by which a person says yes, empty for any other Event."""
+    if event.get("reason") != "PersonApproved":
         return ""
+    return str((event.get("involvedObject") or {}).get("name", ""))
+
+
+def person(user: str) -> bool:
+    """Whether a user is a person."""
+    return user.startswith("person:")
+
+
+def opened(node: Json) -> str:
+    """The fault that a person named in opening an incident by hand, empty where nobody did."""
+    text = (metadata(node).get("annotations") or {}).get(OPENED, "")
+    try:
+        return str(json.loads(text)["fault"]) if text else ""
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def _incident(event: Json) -> str:
     return str((metadata(event).get("annotations") or {}).get(MARK, ""))

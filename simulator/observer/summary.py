@@ -33,7 +33,7 @@ def summarize(writes: list[Write], promises: Promises) -> Summary:
     violations = [*judge(writes, promises, ALL.values()), *unended(writes)]
     return Summary(
         incidents=tuple(incidents(writes)),
-        max_disrupted=most(writes, promises.labels),
+        max_disrupted=most(writes, promises),
         violations=tuple(violations),
         node_availability=availability(writes),
     )

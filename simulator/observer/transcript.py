@@ -51,6 +51,8 @@ def read_line(line: str) -> Write | None:
         return None
     reference = event.get("objectRef") or {}
     response = event.get("responseObject") or {}
+    if event["verb"] == "delete" and response.get("kind") == "Status":
+        response = {}  # it says that the object is gone, and nothing of it
     user = event.get("user") or {}
     return Write(
         at=datetime.fromisoformat(event["stageTimestamp"]),
@@ -64,6 +66,31 @@ def read_line(line: str) -> Write | None:
         request=event.get("requestObject") or {},
         response=response,
         extra=user.get("extra") or {},
+    )
+
+
+MACHINES = "machines"
+"""Changes that a provider made of machines on somebody's order, as a resource of its own."""
+PROVIDER = "provider"
+
+
+def read_change(line: str) -> Write | None:
+    """One line of a provider's journal: what it did to which machine; None for a cut line."""
+    try:
+        said = json.loads(line)
+    except ValueError:
+        return None
+    return Write(
+        at=datetime.fromisoformat(said["at"]),
+        user=PROVIDER,
+        verb=str(said["change"]),
+        resource=MACHINES,
+        namespace="",
+        name=str(said["node"]),
+        subresource="",
+        code=200,
+        request=said,
+        response={},
     )
 
 

@@ -6,15 +6,19 @@ from typing import Any
 
 from simulator.observer import sight
 from simulator.observer.sight import Json
-from simulator.observer.transcript import Write
+from simulator.observer.transcript import MACHINES, Write
 
 
 @dataclass(slots=True)
 class World:
-    """Nodes by name, pods by namespace and name, as last seen."""
+    """Nodes by name, pods by namespace and name, as last seen.
+
+    `left_held` are machines whose Node was deleted with our hold on it.
+    """
 
     nodes: dict[str, Json] = field(default_factory=dict)
     pods: dict[tuple[str, str], Json] = field(default_factory=dict)
+    left_held: set[str] = field(default_factory=set)
 
     def take(self, write: Write) -> None:
         """Learn what a write's answer says."""
@@ -27,7 +31,9 @@ class World:
 
     def _take_node(self, write: Write) -> None:
         if write.verb == "delete":
-            self.nodes.pop(write.name, None)
+            before = self.nodes.pop(write.name, {})
+            if sight.hold(before) is not None:
+                self.left_held.add(sight.machine(before))
         elif write.response.get("kind", "Node") == "Node":
             self.nodes[write.name] = write.response
 
@@ -61,7 +67,7 @@ def _ending(pod: Json) -> dict[str, Any]:
 
 def node_of(write: Write, world: World) -> str:
     """The node that a write is about; empty where it is about none."""
-    if write.resource == "nodes":
+    if write.resource in ("nodes", MACHINES):
         return write.name
     if write.resource == "pods":
         pod = world.pods.get((write.namespace, write.name), write.request)
@@ -80,7 +86,14 @@ def eviction(write: Write) -> bool:
 
 
 def repair(write: Write) -> sight.StepPod | None:
-    """The reset or reboot that a write set going, None for everything else."""
+    """The reset, reboot or replacement that a write set going, None for everything else.
+
+    A provider acts on the engine's orders alone, so what it did counts as the engine's; the name of
+    its operation begins with that of the step.
+    """
+    if write.resource == MACHINES and write.verb in sight.PROVIDED:
+        operation = str(write.request["operation"])
+        return sight.StepPod("", operation, sight.PROVIDED[write.verb], write.name)
     if not (write.done and write.resource == "pods" and write.verb == "create"):
         return None
     if write.subresource:
@@ -91,7 +104,9 @@ def repair(write: Write) -> sight.StepPod | None:
 
 def disrupts(write: Write) -> bool:
     """Whether the engine took something from the people who use the node."""
-    return engine(write) and write.done and (eviction(write) or repair(write) is not None)
+    if repair(write) is not None:
+        return write.resource == MACHINES or engine(write)
+    return engine(write) and write.done and eviction(write)
 
 
 def replay(writes: list[Write]) -> Iterator[tuple[Write, World]]:

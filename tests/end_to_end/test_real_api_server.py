@@ -15,4 +15,4 @@ def test_the_same_run_passes_on_the_real_kube_apiserver(demo):
         if os.environ.get("GPUMEND_REQUIRE_CONTROLPLANE"):
             pytest.fail(text)
         pytest.skip(text)
-    went_as_scripted(demo("--seed", "1", "--real"))
+    went_as_scripted(demo("--nodes", "8", "--seed", "1", "--real"))

@@ -3,90 +3,144 @@
 import json
 import re
 from contextlib import AsyncExitStack, nullcontext
-from typing import cast
+from typing import Any, cast
 from unittest.mock import AsyncMock
 
 import pytest
 
 from fleet.condition import parse_message
+from policies.document import load
 from simulator.controllers.owners import Daemon
 from simulator.controlplane.endpoint import Endpoint
 from simulator.demo import stage
+from simulator.demo.fleet import FEWEST_NODES, INFERENCE, LARGE_FROM, MOST_NODES, TRAINING
 from simulator.demo.install import Installed
 from simulator.demo.kills import CALLS, MATRIX, parse_kill
 from simulator.demo.narrator import Narrator
 from simulator.demo.outcome import RunOutcome, as_json, in_words
 from simulator.demo.run import promises_of
-from simulator.demo.saboteur import all_well, fault_for_unknown, passed_verify
-from simulator.demo.scenario import FEWEST_NODES, MOST_NODES, write_scenario
-from simulator.demo.settings import POLICY, Settings
+from simulator.demo.saboteur import (
+    all_well,
+    fault_for_unknown,
+    passed_verify,
+    pool_of_its_own,
+)
+from simulator.demo.scripts import write_scenario
+from simulator.demo.scripts.large import BUDGETS
+from simulator.demo.settings import Settings, write_policy
+from simulator.demo.stage import RACK_LABEL
 from simulator.demo.supervisor import Supervisor
 from simulator.demo.tail import AuditTail
 from simulator.demo.verdict import differences, unfinished
 from simulator.observer import sight
-from simulator.observer.incidents import Incident
+from simulator.observer.incidents import ENDS, Incident
+from simulator.observer.promise import Promises
 from simulator.observer.summary import summarize
 from tests.simulator.transcripts import START, repaired
+
+SMALL = 8
 
 
 def played(scenario):
     """Incidents as the script wants them."""
     return [
         Incident(f"i{number}", each.node, "f", START, each.steps, each.end, START)
-        for number, each in enumerate(scenario.strikes)
-        if each.end is not None
+        for number, each in enumerate(scenario.troubles)
+        if each.end is not None and not each.maybe
     ]
 
 
-def test_the_same_seed_is_the_same_run_and_another_changes_nodes_parts_order_and_times():
-    assert write_scenario(7) == write_scenario(7)
-    runs = [write_scenario(seed) for seed in range(20)]
-    for aspect in ("node", "gpu", "nature", "after"):
-        assert len({tuple(getattr(each, aspect) for each in run.strikes) for run in runs}) > 10
+@pytest.mark.parametrize("count", [SMALL, 32])
+def test_the_same_seed_is_the_same_run_and_another_changes_nodes_parts_and_times(count):
+    assert write_scenario(7, count).troubles == write_scenario(7, count).troubles
+    runs = [write_scenario(seed, count) for seed in range(20)]
+    for aspect in ("node", "after", "happening"):
+        assert len({tuple(getattr(each, aspect) for each in run.troubles) for run in runs}) > 10
 
 
-@pytest.mark.parametrize("count", [FEWEST_NODES, 8, MOST_NODES])
-def test_every_fault_strikes_a_node_of_its_own_and_none_the_blind_one(count):
-    scenario = write_scenario(3, count)
-    struck = {each.node for each in scenario.strikes}
-    assert len(struck) == len(scenario.strikes) == 5
-    assert scenario.blind not in struck
+@pytest.mark.parametrize("count", [FEWEST_NODES, SMALL, LARGE_FROM, 32, MOST_NODES])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_trouble_comes_over_a_node_of_its_own(seed, count):
+    scenario = write_scenario(seed, count)
+    struck = [each.node for each in scenario.troubles]
+    assert len(set(struck)) == len(struck)
+    assert set(struck) <= set(scenario.nodes)
     assert len(scenario.nodes) == count
 
 
+def test_a_small_fleet_plays_the_short_script_and_a_large_one_the_long_one():
+    short, long = write_scenario(1, LARGE_FROM - 1), write_scenario(1, LARGE_FROM)
+    assert len(short.faults) == 5
+    assert {each.kind for each in short.faults} < {"memory", *(each.kind for each in long.faults)}
+
+
+@pytest.mark.parametrize("count", [LARGE_FROM, 32, MOST_NODES])
+def test_a_large_fleet_has_four_racks_two_pools_and_room_for_a_job_of_sixteen_nodes(count):
+    fleet = write_scenario(1, count).fleet
+    assert len({each.rack for each in fleet.berths}) == 4
+    assert {each.pool for each in fleet.berths} == {TRAINING, INFERENCE}
+    job = next(each for each in fleet.loads if each.labels)
+    assert (job.replicas, job.gpus) == (16, 8)
+    assert len(fleet.of_pool(TRAINING)) > job.replicas
+
+
+def test_more_nodes_of_a_rack_break_at_once_than_its_budget_allows():
+    scenario = write_scenario(1, 32)
+    at_once = [each for each in scenario.troubles if each.kind == "rack"]
+    assert {each.node for each in at_once} <= set(scenario.fleet.of_rack("rack-1"))
+    assert len(at_once) > BUDGETS["rack"]
+
+
+def test_every_end_is_seen_and_the_dice_choose_what_becomes_of_a_hold_that_was_taken():
+    runs = [write_scenario(seed, 32) for seed in range(20)]
+    ends = {each.end for run in runs for each in run.troubles}
+    assert ends == {*ENDS, None}
+    taken = {each.end for run in runs for each in run.troubles if each.kind == "hold-taken"}
+    assert taken == {"repaired", "cancelled"}
+
+
 def test_a_run_as_scripted_has_no_differences_and_nothing_open():
-    scenario = write_scenario(1)
-    assert differences(scenario, played(scenario)) == []
-    assert unfinished(scenario, played(scenario)) == []
-    assert len(unfinished(scenario, [])) == 4
+    for count, open_at_first in ((SMALL, 4), (32, 15)):
+        scenario = write_scenario(1, count)
+        assert differences(scenario, played(scenario)) == []
+        assert unfinished(scenario, played(scenario)) == []
+        assert len(unfinished(scenario, [])) == open_at_first
+
+
+def test_a_false_alarm_may_hold_a_node_and_must_end_without_any_step():
+    scenario = write_scenario(1, 32)
+    node = next(each.node for each in scenario.troubles if each.maybe)
+    held = Incident("w", node, "gpu-lost", START, (), "recovered", START)
+    assert differences(scenario, [*played(scenario), held]) == []
+    harmed = Incident("w", node, "gpu-lost", START, ("reboot",), "repaired", START)
+    assert len(differences(scenario, [*played(scenario), harmed])) == 1
 
 
 def test_a_fault_that_passed_while_nobody_could_be_told_need_not_be_an_incident():
-    scenario = write_scenario(1)
+    scenario = write_scenario(1, SMALL)
     told = [each for each in played(scenario) if each.end != "recovered"]
     assert len(unfinished(scenario, told)) == 1
     assert len(differences(scenario, told)) == 1
-    assert Settings(kill=parse_kill("watcher@admit:before")).unseen
-    assert not Settings(kill=parse_kill("worker@hold:before")).unseen
     assert unfinished(scenario, told, unseen=True) == []
     assert differences(scenario, told, unseen=True) == []
     assert len(unfinished(scenario, [], unseen=True)) == 3
 
 
 def test_every_way_off_the_script_is_named():
-    scenario = write_scenario(1)
-    application = next(each for each in scenario.strikes if each.end is None)
+    scenario = write_scenario(1, SMALL)
+    application = next(each for each in scenario.troubles if each.kind == "application")
+    blind = next(each for each in scenario.troubles if each.kind == "blind")
     wrong = [*played(scenario)]
     wrong[0] = Incident("x", wrong[0].node, "f", START, ("reboot", "reboot"), "handed_off", START)
     wrong += [
         Incident("y", application.node, "application", START),
-        Incident("z", scenario.blind, "monitor-silent", START),
+        Incident("z", blind.node, "monitor-silent", START),
         Incident("i1b", wrong[1].node, "f", START, wrong[1].steps, wrong[1].end, START),
     ]
     said = differences(scenario, wrong)
     assert len(said) == 4
     assert any("ended as handed_off by reboot and reboot" in each for each in said)
-    assert any(each.startswith(scenario.blind) for each in said)
+    assert any(each.startswith(blind.node) for each in said)
 
 
 @pytest.mark.parametrize("kill", MATRIX, ids=str)
@@ -106,11 +160,22 @@ def test_every_process_of_the_issue_can_be_killed():
     assert set(CALLS) == {"agent", "watcher", "worker", "temporal"}
 
 
-def outcome(amiss=()):
-    from policies.document import load
+def policy(tmp_path, budgets):
+    path = write_policy(tmp_path / "policy.yaml", budgets)
+    return load(path.read_text(), str(path))
 
-    scenario = write_scenario(1)
-    promises = promises_of(load(POLICY.read_text(), str(POLICY)))
+
+def test_the_policy_of_a_run_is_the_demos_with_the_budgets_of_its_fleet(tmp_path):
+    promises = promises_of(policy(tmp_path, BUDGETS))
+    assert promises.budget == BUDGETS
+    assert promises.job
+    tight = Settings(sabotage="budget").budgets({"cluster": 3})
+    assert promises_of(policy(tmp_path, tight)).budget == {"cluster": 3, "pool": 1}
+
+
+def outcome(amiss=()):
+    scenario = write_scenario(1, SMALL)
+    promises = Promises({"cluster": 3, "rack": 2}, {"rack": RACK_LABEL})
     return RunOutcome(scenario, summarize(repaired().writes, promises), promises, amiss, 30.0)
 
 
@@ -145,6 +210,8 @@ def test_a_run_is_told_in_the_order_in_which_it_happened():
     assert told == [
         "says uncontained-memory",
         "held for uncontained-memory",
+        "verify begun (seen-n1)",
+        "verify failed",
         "w1 evicted",
         "reset-gpu begun (i1-1-reset-gpu)",
         "reset-gpu done",
@@ -197,6 +264,13 @@ def test_the_lie_about_the_unknown_turns_only_a_verify_that_could_not_tell():
     assert fault_for_unknown(well) is well
 
 
+def test_the_lie_about_the_budget_makes_each_node_a_pool_of_its_own():
+    node = {"metadata": {"name": "n1", "labels": {"gpumend.io/pool": "training", "rack": "r"}}}
+    assert pool_of_its_own(node)["metadata"]["labels"] == {"gpumend.io/pool": "n1", "rack": "r"}
+    pod: dict[str, Any] = {"metadata": {"name": "p"}}
+    assert pool_of_its_own(pod) is pod
+
+
 def test_the_lie_about_a_release_makes_an_owned_node_healthy_and_no_other():
     conditions = [{"type": "gpumend.io/Memory", "status": "False", "message": "boot=b1"}]
     status = {"conditions": [*conditions, {"type": "Ready", "status": "False"}]}
@@ -234,12 +308,13 @@ async def test_the_kubeconfig_that_is_printed_lets_a_persons_kubectl_in(monkeypa
     builder = stage.StageBuilder
     monkeypatch.setattr(builder, "_api", lambda _: answer(endpoint))
     monkeypatch.setattr(builder, "_temporal", lambda _: answer(("t", "u")))
-    monkeypatch.setattr(builder, "_fleet", lambda *_: answer(None))
-    monkeypatch.setattr(builder, "_admin", lambda *_: nullcontext())
+    monkeypatch.setattr(builder, "_provider", lambda *_: answer({}))
+    monkeypatch.setattr(builder, "_start_fleet", lambda *_: answer(None))
+    monkeypatch.setattr(stage.Stage, "api", lambda *_: nullcontext())
     monkeypatch.setattr(stage, "install", lambda *_, **__: answer(installed))
     async with AsyncExitStack() as stack:
         programs = AsyncMock(Supervisor)
-        scenario = write_scenario(1)
+        scenario = write_scenario(1, SMALL)
         with_all = builder(Settings(), scenario, tmp_path, programs, stack, lambda _: None)
         built = await with_all.build()
     printed = json.loads(built.kubeconfig.read_text())

@@ -9,7 +9,7 @@ from simulator.observer.promise import Promises, judge
 from simulator.observer.rules import ALL
 from simulator.observer.summary import summarize
 from simulator.observer.transcript import read_line, read_lines
-from tests.simulator.transcripts import AGENT, KUBELET, WORKER, Log, repaired
+from tests.simulator.transcripts import AGENT, KUBELET, WATCHER, WORKER, Log, repaired
 
 PROMISES = Promises(budget={"cluster": 1, "rack": 1}, labels={"rack": "rack"})
 
@@ -27,14 +27,21 @@ def test_a_run_as_it_should_be_breaks_no_promise():
 
 
 def drained_node():
-    return Log().node().node("n2").condition().hold()
+    return Log().node().node("n2").condition().hold().seen_sick()
+
+
+def replaced():
+    """A machine that is given back on a person's word, with its Node."""
+    return drained_node().asks().agrees().machine("terminate").gone_node()
 
 
 BREAKS = {
-    "held": lambda: Log().node().pod("w1").condition().evict("w1"),
+    "held": lambda: Log().node().pod("w1").condition().seen_sick().evict("w1"),
     "unknown": lambda: (
-        Log().node().pod("w1").condition(status="Unknown").hold("monitor-silent").evict("w1")
-    ),
+        Log().node().pod("w1").condition(status="Unknown").hold("monitor-silent").seen_sick()
+    ).evict("w1"),
+    "confirmed": lambda: Log().node().pod("w1").condition().hold().evict("w1"),
+    "approved": lambda: drained_node().machine("terminate"),
     "evidence": lambda: Log().node().hold("application"),
     "uid": lambda: drained_node().pod("w1").evict("w1", uid=""),
     "left-alone": lambda: drained_node().pod("d1", owner="DaemonSet").evict("d1"),
@@ -47,6 +54,7 @@ BREAKS = {
         .step("reboot", "a")
         .condition(name="n2")
         .hold(name="n2", incident="i2")
+        .seen_sick("n2")
         .step("reboot", "b", node="n2")
     ),
 }
@@ -57,6 +65,11 @@ OTHER_BREAKS = [
     ("left-alone", lambda: drained_node().pod("w1").delete("w1")),
     ("left-alone", lambda: drained_node().pod("w1").delete("", verb="deletecollection")),
     ("grace", lambda: drained_node().pod("w1").evict("w1", gracePeriodSeconds=0)),
+    ("approved", lambda: drained_node().asks().machine("terminate")),
+    ("approved", lambda: drained_node().asks().agrees("n2").machine("terminate")),
+    ("drained", lambda: drained_node().pod("w1").asks().agrees().machine("terminate")),
+    ("twice", lambda: drained_node().machine("restart").machine("restart")),
+    ("left-alone", lambda: drained_node().pod("w1").agrees("n2").delete("w1")),
 ]
 
 
@@ -89,7 +102,7 @@ def test_an_agent_that_writes_what_is_not_its_own_is_found(request_body, name, s
 
 def test_a_broken_sensor_is_no_accusation():
     log = Log().node().pod("w1").condition("monitor-silent", kind="gpumend.io/Probes")
-    assert broken(log.hold("monitor-silent").evict("w1")) == {"unknown"}
+    assert broken(log.hold("monitor-silent").seen_sick().evict("w1")) == {"unknown"}
 
 
 def test_a_release_without_any_step_needs_no_verify_but_no_standing_fault():
@@ -138,12 +151,84 @@ def test_an_incident_without_end_is_found():
     assert [each.rule for each in unended(drained_node().writes)] == ["ended"]
 
 
+def test_a_pod_that_a_person_says_may_be_forced_may_be_deleted():
+    assert broken(drained_node().pod("w1").agrees().delete("w1")) == set()
+
+
+def test_a_silent_node_needs_neither_an_empty_machine_nor_a_check_on_it():
+    log = Log().node().pod("w1").not_ready().hold("host-unreachable")
+    assert broken(log.machine("restart")) == set()
+    assert [each.steps for each in incidents(log.writes)] == [("reboot",)]
+
+
+def test_pods_of_a_machine_that_was_switched_off_may_be_removed_at_once():
+    log = drained_node().pod("w1").not_ready().machine("stop").agrees()
+    assert broken(log.evict("w1", gracePeriodSeconds=0)) == set()
+
+
+def test_a_node_is_held_for_what_a_monitor_of_others_says_if_the_policy_knows_it():
+    said = Log().node().condition("x", kind="Foreign", user="m").hold("gpu-lost")
+    assert broken(said) == {"evidence"}
+    known = Promises(budget={"cluster": 1}, foreign=("Foreign",))
+    assert judge(said.writes, known, ALL.values()) == []
+
+
+def test_a_job_that_loses_two_nodes_at_once_is_found():
+    promises = Promises(budget={"job": 1}, job="job")
+    log = (
+        drained_node().pod("w1", labels={"job": "llm"}).pod("w2", node="n2", labels={"job": "llm"})
+    )
+    log.evict("w1").gone("w1").condition(name="n2").hold(name="n2", incident="i2").seen_sick("n2")
+    assert [each.rule for each in judge(log.writes, promises, ALL.values())] == []
+    found = judge(log.evict("w2").writes, promises, ALL.values())
+    assert [each.rule for each in found] == ["budget"]
+
+
+def test_a_node_that_was_handed_off_counts_on_in_the_scopes_that_the_policy_names():
+    log = drained_node().step("reset-gpu", "a").hand_off()
+    log.condition(name="n2").hold(name="n2", incident="i2").seen_sick("n2")
+    log.step("reboot", "b", node="n2")
+    racks = Promises(budget={"rack": 1}, labels={"rack": "rack"})
+    for each in log.nodes.values():
+        each["metadata"]["labels"]["rack"] = "a"
+    assert judge(log.writes, racks, ALL.values()) == []
+    assert {each.rule for each in judge(log.writes, PROMISES, ALL.values())} == {"budget"}
+
+
+def test_a_machine_that_comes_back_as_a_new_node_goes_on_with_its_incident():
+    log = drained_node().step("reboot", "i1-1-reboot").gone_node().node()
+    assert [each.end for each in incidents(drained_node().gone_node().writes)] == ["superseded"]
+    log.change(hold="uncontained-memory", mark={"id": "i2", "state": "pending"}, user=WATCHER)
+    log.step("verify", "i1-2-verify").change(hold="", mark={"id": "i2", "state": "probation"})
+    found = incidents(log.close().writes)
+    assert [(each.end, each.steps) for each in found] == [("repaired", ("reboot",))]
+    assert broken(log) == set()
+
+
+def test_another_machine_under_the_old_name_is_a_node_of_its_own():
+    log = drained_node().gone_node().node()
+    log.nodes["n1"]["spec"]["providerID"] = "another"
+    log.condition("gpu-lost").hold("gpu-lost", incident="i2")
+    assert [each.end for each in incidents(log.writes)] == ["superseded", ""]
+
+
 ENDINGS = {
     "repaired": lambda: repaired(),
     "recovered": lambda: drained_node().condition(status="True").release().close(),
     "cancelled": lambda: drained_node().change(user="person:ada", hold="", mark=None),
     "handed_off": lambda: drained_node().hand_off(),
+    "replaced": lambda: replaced(),
+    "superseded": lambda: drained_node().gone_node(),
 }
+
+
+def test_what_ends_with_its_fault_standing_was_cancelled():
+    assert [each.end for each in incidents(drained_node().close().writes)] == ["cancelled"]
+
+
+def test_a_hold_that_somebody_took_and_nobody_put_back_was_cancelled():
+    log = drained_node().change(user="person:ada", hold="").condition(status="True").close()
+    assert [each.end for each in incidents(log.writes)] == ["cancelled"]
 
 
 @pytest.mark.parametrize("end", ENDINGS)

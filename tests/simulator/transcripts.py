@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from simulator.observer.transcript import Write, read_lines
+from simulator.observer.transcript import Write, read_change, read_lines
 
 WORKER = "system:serviceaccount:gpumend:worker"
 WATCHER = "system:serviceaccount:gpumend:watcher"
@@ -20,6 +20,7 @@ class Log:
     """A cluster of nodes n1, n2, ... whose every write is logged."""
 
     lines: list[str] = field(default_factory=list)
+    changes: list[Write] = field(default_factory=list)
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
     pods: dict[str, dict[str, Any]] = field(default_factory=dict)
     now: datetime = START
@@ -27,7 +28,7 @@ class Log:
 
     @property
     def writes(self) -> list[Write]:
-        return read_lines(self.lines)
+        return sorted([*read_lines(self.lines), *self.changes], key=lambda write: write.at)
 
     def log(self, user, verb, resource, name, request, response, **more):
         self.now += timedelta(seconds=more.pop("after", 1))
@@ -54,7 +55,7 @@ class Log:
         node: dict[str, Any] = {
             "kind": "Node",
             "metadata": {"name": name, "labels": labels, "annotations": {}},
-            "spec": {"taints": []},
+            "spec": {"taints": [], "providerID": name},
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         }
         self.nodes[name] = node
@@ -62,14 +63,19 @@ class Log:
         return self
 
     def condition(
-        self, fault="uncontained-memory", status="False", name="n1", kind="gpumend.io/Memory"
+        self,
+        fault="uncontained-memory",
+        status="False",
+        name="n1",
+        kind="gpumend.io/Memory",
+        user=AGENT,
     ):
         said = {"type": kind, "status": status, "message": MESSAGE.format(fault=fault)}
         conditions = self.nodes[name]["status"]["conditions"]
         conditions[:] = [each for each in conditions if each["type"] != kind] + [said]
         request = {"status": {"conditions": [said]}}
         self.log(
-            AGENT,
+            user,
             "patch",
             "nodes",
             name,
@@ -114,6 +120,45 @@ class Log:
         body = {"metadata": meta, "reason": "IncidentHandedOff"}
         self.log(WORKER, "create", "events", "handed-off", body, copy(body))
         return self
+
+    def asks(self, incident="i1"):
+        return self.event("IncidentAsks", WORKER, incident)
+
+    def agrees(self, name="n1", user="person:ada"):
+        return self.event("PersonApproved", user, node=name)
+
+    def event(self, reason, user, incident="", node=""):
+        body = {
+            "metadata": {"name": reason, "annotations": {"gpumend.io/incident": incident}},
+            "involvedObject": {"kind": "Node", "name": node},
+            "reason": reason,
+        }
+        self.log(user, "create", "events", reason, body, copy(body))
+        return self
+
+    def machine(self, change, name="n1", operation="i1-9-replace"):
+        """What the provider says in its journal."""
+        self.now += timedelta(seconds=1)
+        said = {"at": self.now.isoformat(), "operation": operation, "change": change}
+        write = read_change(json.dumps({**said, "node": name, "provider_id": name}))
+        assert write
+        self.changes.append(write)
+        return self
+
+    def gone_node(self, name="n1", user="cloud"):
+        """Somebody deletes the Node."""
+        self.log(user, "delete", "nodes", name, {}, {"kind": "Status", "status": "Success"})
+        return self
+
+    def not_ready(self, name="n1"):
+        conditions = self.nodes[name]["status"]["conditions"]
+        conditions[0]["status"] = "Unknown"
+        self.log("controllers", "patch", "nodes", name, {}, copy(self.nodes[name]))
+        return self
+
+    def seen_sick(self, name="n1"):
+        """A check of ours sees the fault."""
+        return self.step("verify", f"seen-{name}", node=name, result="failed")
 
     def pod(self, pod, node="n1", owner="ReplicaSet", phase="Running", **more):
         self.pods[pod] = {
@@ -170,5 +215,7 @@ def repaired():
     """A run as it should be: seen, held, drained, reset, proven, given back, closed."""
     log = Log().node("n1", rack="a").node("n2", rack="a").pod("w1").pod("d1", owner="DaemonSet")
     log.condition().hold().change(mark={"id": "i1", "state": "owned", "undo": ["taint"]})
-    log.evict("w1").gone("w1").step("reset-gpu", "i1-1-reset-gpu").step("verify", "i1-2-verify")
+    log.seen_sick().evict("w1").gone("w1").step("reset-gpu", "i1-1-reset-gpu").step(
+        "verify", "i1-2-verify"
+    )
     return log.condition(status="True").release().close()

@@ -5,19 +5,21 @@ from collections.abc import Mapping
 from simulator.observer.promise import Rule
 from simulator.observer.rules.bounds import agent, budget, taints, twice
 from simulator.observer.rules.harm import (
-    drained,
+    confirmed,
     evidence,
-    grace,
     held,
     left_alone,
     uid,
     unknown,
 )
+from simulator.observer.rules.machines import approved, drained, grace
 from simulator.observer.rules.release import release
 
 ALL: Mapping[str, Rule] = {
     "agent": agent,
+    "approved": approved,
     "budget": budget,
+    "confirmed": confirmed,
     "drained": drained,
     "evidence": evidence,
     "grace": grace,

@@ -6,13 +6,13 @@ from simulator.observer import sight
 from simulator.observer.disruption import Disruptions
 from simulator.observer.promise import Promises, Violation
 from simulator.observer.sight import Json
-from simulator.observer.transcript import Write
+from simulator.observer.transcript import MACHINES, Write
 from simulator.observer.world import engine, eviction, replay
 
 
 def budget(writes: list[Write], promises: Promises) -> Iterator[Violation]:
     """In no scope are more nodes disrupted at once than its budget allows."""
-    disruptions = Disruptions(promises.labels)
+    disruptions = Disruptions(promises)
     for write, world in replay(writes):
         for (scope, value), nodes in disruptions.take(write, world).items():
             limit = promises.budget.get(scope)
@@ -64,7 +64,7 @@ def twice(writes: list[Write], _: Promises) -> Iterator[Violation]:
     """Nothing is done twice: one pod an operation, one eviction a pod, one hold an incident."""
     seen: set[tuple[str, ...]] = set()
     for write, world in replay(writes):
-        if not (write.done and engine(write)):
+        if not (write.done and (engine(write) or write.resource == MACHINES)):
             continue
         effect = _effect(write, world.pods, world.nodes)
         if effect and effect in seen:
@@ -76,6 +76,8 @@ def twice(writes: list[Write], _: Promises) -> Iterator[Violation]:
 def _effect(
     write: Write, pods: Mapping[tuple[str, str], Json], nodes: Mapping[str, Json]
 ) -> tuple[str, ...] | None:
+    if write.resource == MACHINES:
+        return ("changed", write.verb, str(write.request["operation"]))
     if write.resource == "pods" and eviction(write):
         pod = pods.get((write.namespace, write.name), {})
         return ("evicted", write.name, str(sight.metadata(pod).get("uid")))

@@ -65,7 +65,7 @@ def _tripwire(kill: Kill) -> dict[str, Any]:
 
 def _kill_agent(stage: Stage, caught: dict[str, Any]) -> None:
     """The process is that of the pod which the token is bound to; its kubelet starts it again."""
-    node = caught["extra"][NODE_OF_AGENT][0]
+    node = caught["extra"][NODE_OF_AGENT][0]  # the machine of this name: kills play no other
     pod = caught["extra"]["authentication.kubernetes.io/pod-uid"][0]
     os.killpg(_pid(stage.machines[node], pod), signal.SIGKILL)
 

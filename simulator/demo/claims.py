@@ -1,0 +1,53 @@
+"""What a run must show besides the end of each trouble: read from the audit, said in words."""
+
+from collections.abc import Sequence
+
+from simulator.demo.scenario import Claim
+from simulator.observer import sight
+from simulator.observer.disruption import Disruptions
+from simulator.observer.promise import Promises
+from simulator.observer.transcript import Write
+from simulator.observer.world import World, replay
+
+
+def queued(rack: str) -> Claim:
+    """While a rack's budget is used up, another sick node of it waits, held and not disrupted."""
+
+    def claim(writes: Sequence[Write], promises: Promises) -> list[str]:
+        limit = promises.budget.get("rack", 0)
+        disruptions = Disruptions(promises)
+        for write, world in replay(list(writes)):
+            disruptions.take(write, world)
+            full = disruptions.scopes(world).get(("rack", rack), set())
+            if len(full) == limit and _held(world, promises.labels["rack"], rack) - full:
+                return []
+        return [f"nobody was seen to wait for the budget of {rack}"]
+
+    return claim
+
+
+def _held(world: World, label: str, rack: str) -> set[str]:
+    return {
+        name
+        for name, node in world.nodes.items()
+        if sight.labels(node).get(label) == rack and sight.hold(node) is not None
+    }
+
+
+def untouched(name: str) -> Claim:
+    """What others put on a node is there at the end, though the node was repaired."""
+
+    def claim(writes: Sequence[Write], _: Promises) -> list[str]:
+        node = _last(writes, name)
+        foreign = [key for key in sight.taints(node) if key.startswith("example.org/")]
+        cordoned = bool((node.get("spec") or {}).get("unschedulable"))
+        return [] if foreign and cordoned else [f"{name}: the cordon or taint of others is gone"]
+
+    return claim
+
+
+def _last(writes: Sequence[Write], name: str) -> sight.Json:
+    world = World()
+    for write in writes:
+        world.take(write)
+    return world.nodes.get(name, {})

@@ -1,0 +1,94 @@
+"""The fleet of a run: machines and their places, spare ones that are off, and what runs there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+FEWEST_NODES, MOST_NODES = 6, 64
+LARGE_FROM = 28
+"""Fleets of so many nodes play the long script, smaller ones the short one."""
+GPUS = 8
+SMALL_RACK = 4
+RACKS = 4
+TRAINING, INFERENCE = "training", "inference"
+JOB_LABEL = "gpumend.io/job"
+
+
+@dataclass(frozen=True, slots=True)
+class Berth:
+    """A machine and where it stands. `machine` is its own name, under which the cloud knows it.
+
+    A spare machine is off until somebody switches it on; `forgetful` is a cloud that deletes the
+    Node of a machine that is off.
+    """
+
+    node: str
+    machine: str
+    rack: str
+    pool: str
+    spare: bool = False
+    forgetful: bool = False
+
+    @property
+    def provider_id(self) -> str:
+        """As the Node says it."""
+        return f"simulated://{self.machine}"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A workload: so many pods of so many GPUs. `may_miss` is the `maxUnavailable` of its
+    PodDisruptionBudget, None where it has none; `pool` and `node` say where it may run."""
+
+    name: str
+    replicas: int
+    gpus: int
+    may_miss: int | None = 1
+    labels: Mapping[str, str] = field(default_factory=dict)
+    pool: str = ""
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Everything that stands there before anything breaks, and the budgets of its policy."""
+
+    berths: tuple[Berth, ...]
+    loads: tuple[Load, ...]
+    budgets: Mapping[str, int]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the nodes that are there from the start."""
+        return tuple(each.node for each in self.berths if not each.spare)
+
+    def of_pool(self, pool: str) -> tuple[str, ...]:
+        """Its nodes from the start."""
+        return tuple(each.node for each in self.berths if each.pool == pool and not each.spare)
+
+    def of_rack(self, rack: str) -> tuple[str, ...]:
+        """Its nodes from the start."""
+        return tuple(each.node for each in self.berths if each.rack == rack and not each.spare)
+
+
+def small_fleet(count: int, budgets: Mapping[str, int]) -> Fleet:
+    """One pool in racks of four. Half a node a pod: two thirds of it is used, so there is room."""
+    berths = tuple(
+        Berth(
+            f"node-{number}", f"node-{number}", f"rack-{(number - 1) // SMALL_RACK + 1}", TRAINING
+        )
+        for number in range(1, count + 1)
+    )
+    replicas = max(1, count * 2 // 3)
+    loads = tuple(Load(name, replicas, GPUS // 2) for name in ("train", "serve"))
+    return Fleet(berths, loads, budgets)
+
+
+def large_berths(count: int) -> tuple[Berth, ...]:
+    """Four racks; the last one is the pool of inference."""
+    return tuple(_large_berth(number, count) for number in range(1, count + 1))
+
+
+def _large_berth(number: int, count: int) -> Berth:
+    rack = (number - 1) * RACKS // count + 1
+    pool = INFERENCE if rack == RACKS else TRAINING
+    return Berth(f"node-{number}", f"node-{number}", f"rack-{rack}", pool)

@@ -1,0 +1,40 @@
+"""Machines that are not what their name says any more."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import ClassVar
+
+from simulator.demo.happenings.hardware import Breaks
+from simulator.demo.scenario import Reach
+from simulator.hardware.power import Power, Signal
+from simulator.observer import sight
+
+TAKEN_SECONDS = 3.0
+"""Between its hold and the moment in which it is taken away."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnotherComes:
+    """A machine breaks, somebody carries it away, and another one comes up under its name."""
+
+    fault: ClassVar[bool] = True
+
+    breaks: Breaks
+    machine: str
+
+    @property
+    def told(self) -> str:
+        """What breaks first."""
+        return self.breaks.told
+
+    async def happen(self, node: str, reach: Reach) -> None:
+        """Break, be held, be carried away; then the other is switched on."""
+        await self.breaks.happen(node, reach)
+        await reach.until(lambda: sight.hold(reach.nodes.get(node, {})) is not None)
+        await asyncio.sleep(TAKEN_SECONDS)
+        reach.tell(node, "its machine is carried away by somebody else")
+        old = reach.machines[node].power
+        old.give_back()
+        await reach.until(lambda: old.state is Power.GONE and node not in reach.nodes)
+        reach.tell(node, f"another machine ({self.machine}) comes up under this name")
+        reach.machines[self.machine].power.ask(Signal.START)
