@@ -6,7 +6,7 @@ from simulator.demo.scenario import Claim
 from simulator.observer import sight
 from simulator.observer.disruption import Disruptions
 from simulator.observer.promise import Promises
-from simulator.observer.transcript import Write
+from simulator.observer.transcript import NOTICES, Write
 from simulator.observer.world import World, replay
 
 
@@ -32,6 +32,28 @@ def _held(world: World, label: str, rack: str) -> set[str]:
         for name, node in world.nodes.items()
         if sight.labels(node).get(label) == rack and sight.hold(node) is not None
     }
+
+
+def tripped(pool: str) -> Claim:
+    """The breaker of a pool opens, closes again, and people are told of it exactly once."""
+
+    def claim(writes: Sequence[Write], _: Promises) -> list[str]:
+        records = [each.response for each in writes if each.resource == "configmaps"]
+        phases = [sight.breakers(each).get(f"pool/{pool}", "closed") for each in records]
+        told = [each for each in writes if each.resource == NOTICES and _of_storm(each, pool)]
+        found = [] if "open" in phases else [f"the breaker of pool {pool} never opened"]
+        if "open" in phases and phases[-1] == "open":
+            found.append(f"the breaker of pool {pool} did not close again")
+        if len(told) != 1:
+            found.append(f"people were told {len(told)} times of the storm in pool {pool}")
+        return found
+
+    return claim
+
+
+def _of_storm(write: Write, pool: str) -> bool:
+    said = write.request
+    return said.get("matter") == "storm" and f"pool/{pool}" in str(said.get("title", ""))
 
 
 def untouched(name: str) -> Claim:

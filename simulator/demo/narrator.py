@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from simulator.observer import sight
 from simulator.observer.sight import Json
-from simulator.observer.transcript import MACHINES, Write
+from simulator.observer.transcript import MACHINES, NOTICES, Write
 from simulator.observer.world import World, engine, eviction
 
 
@@ -13,6 +13,7 @@ class Narrator:
 
     def __init__(self) -> None:
         self.world = World()
+        self._breakers: dict[str, str] = {}
 
     def tell(self, write: Write) -> Iterator[tuple[str, str]]:
         """What is to be said of one write, as (node, sentence)."""
@@ -26,6 +27,10 @@ class Narrator:
             yield write.name, _of_machine(write)
         elif write.done and write.resource == "events" and engine(write):
             yield from _of_event(write.response)
+        elif write.done and write.resource == "configmaps":
+            yield from self._of_breakers(write.response)
+        elif write.resource == NOTICES and write.request.get("matter") == "storm":
+            yield "", f"people are told: {write.request.get('title', '')}"
         elif write.code == 429 and eviction(write):
             yield self._place(write), f"eviction of {write.name} refused by its budget"
         self.world.take(write)
@@ -44,6 +49,12 @@ class Narrator:
         if said and said != sight.result(before):
             yield pod.node, f"{pod.step} {said}"
 
+    def _of_breakers(self, record: Json) -> Iterator[tuple[str, str]]:
+        for scope, phase in sight.breakers(record).items():
+            if self._breakers.get(scope, "closed") != phase:
+                yield "", f"the breaker of {scope} is {phase}"
+            self._breakers[scope] = phase
+
     def _place(self, write: Write) -> str:
         pod = self.world.pods.get((write.namespace, write.name), {})
         return str((pod.get("spec") or {}).get("nodeName", ""))
@@ -57,7 +68,6 @@ def _of_machine(write: Write) -> str:
 _EVENTS = {
     "IncidentWaits": "waits for the budget",
     "IncidentHandedOff": "handed to a person",
-    "IncidentStorm": "too much is sick at once: the breaker is open",
 }
 
 

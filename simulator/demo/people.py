@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
@@ -82,15 +83,19 @@ class People:
         await handle.signal(verb, _said(question, actor, reason))
 
     def how_to_approve(self, question: Question) -> str:
-        """The commands and the address by which you answer."""
-        said = json.dumps({"actor": "person:you", "reason": "I have looked", "ask": question.id})
-        page = f"{self._ui}/namespaces/{self._namespace}/workflows"
-        return (
-            f"{question.text}\n"
-            f"  temporal workflow update execute --address {self._temporal}"
-            f" --namespace {self._namespace} --workflow-id {question.workflow} --name approve"
-            f" --input '{said}'\n"
-            f"  or send the signal approve with that input at {page}/{question.workflow}\n"
+        """The commands and the address by which you answer, short enough for narrow terminals."""
+        node = question.workflow.split("/")[-2]
+        run = quote(question.workflow, safe="")
+        return "\n".join(
+            (
+                "Say yes in another terminal:",
+                f"export TEMPORAL_ADDRESS={self._temporal} TEMPORAL_NAMESPACE={self._namespace}",
+                f"uv run gpumend approve {node} --cluster {CLUSTER} --reason seen"
+                f" --ask {question.id}",
+                "or by the signal approve in the Temporal UI, with this input, at",
+                json.dumps({"actor": "you", "reason": "seen", "ask": question.id}),
+                f"{self._ui}/namespaces/{self._namespace}/workflows/{run}",
+            )
         )
 
     async def _asked(self, node: str) -> Question | None:

@@ -56,7 +56,7 @@ class Run:
         """Run to the end; raise NotStarted where a program does not start."""
         started = time.monotonic()
         async with self._stage() as (stage, supervisor):
-            tail = AuditTail(stage.endpoint.audit, stage.journal)
+            tail = AuditTail(stage.endpoint.audit, stage.journal, stage.notices)
             self._promises = promises_of(load(stage.policy.read_text(), str(stage.policy)))
             await self._agents_speak(tail)
             self._prepare_kill(stage, supervisor)
@@ -202,8 +202,9 @@ def _kept(stage: Stage) -> str:
     place = Path(tempfile.mkdtemp(prefix="gpumend-failed-"))
     shutil.copytree(stage.directory / "logs", place / "logs")
     shutil.copy(stage.endpoint.audit, place / "audit.log")
-    if stage.journal.exists():
-        shutil.copy(stage.journal, place)
+    for each in (stage.journal, stage.notices):
+        if each.exists():
+            shutil.copy(each, place)
     for log in stage.directory.glob("machines/*/pods/*/log"):
         node, pod = log.parts[-4], log.parts[-2]
         shutil.copy(log, place / "logs" / f"{node}-{pod}.log")

@@ -41,6 +41,11 @@ class Settings:
     real: bool = False
 
     @property
+    def large(self) -> bool:
+        """Whether the long script plays."""
+        return self.nodes >= LARGE_FROM
+
+    @property
     def unseen(self) -> bool:
         """Whether a fault may come and pass while nobody could be told of it."""
         return self.without == "api"
@@ -48,7 +53,7 @@ class Settings:
     @property
     def limit(self) -> float:
         """Seconds until a run that has not ended is given up."""
-        seconds = LARGE_SECONDS if self.nodes >= LARGE_FROM else SMALL_SECONDS
+        seconds = LARGE_SECONDS if self.large else SMALL_SECONDS
         disturbed = self.kill is not None or bool(self.without) or bool(self.sabotage) or self.real
         limit = seconds * 2 + self.absence if disturbed else seconds
         return limit + (YOUR_SECONDS if self.approve_yourself else 0.0)

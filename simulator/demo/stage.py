@@ -20,6 +20,7 @@ from simulator.demo.happenings.alarm import MONITOR
 from simulator.demo.happenings.persons import PERSONS
 from simulator.demo.install import NAMESPACE, POOL_LABEL, Installed, install
 from simulator.demo.provider import Owned, ProviderConfig, write_provider
+from simulator.demo.receiver import Receiver
 from simulator.demo.scenario import Scenario
 from simulator.demo.settings import CLUSTER, Settings, write_policy
 from simulator.demo.supervisor import Program, Supervisor
@@ -30,6 +31,8 @@ from simulator.machines import write_config
 from simulator.powered import Config, Place
 
 BOOT_SECONDS = 4.0
+SMALL_LEASE, LARGE_LEASE = 4, 8
+"""Seconds of a kubelet's Lease: many on few cores are late now and then."""
 RACK_LABEL = "topology.kubernetes.io/rack"
 CONTROLLERS_USER = "system:kube-controller-manager"
 WATCHER_LIMITS = {
@@ -53,7 +56,8 @@ NODES_GROUP = "system:nodes"
 class Stage:
     """Everything that runs. `machines` by their own names; `ui` is the Temporal UI's address.
 
-    `policy` is the policy file of this run, `journal` what the provider says that it did.
+    `policy` is the policy file of this run, `journal` what the provider says that it did, `notices`
+    what people were told by notification.
     """
 
     directory: Path
@@ -63,6 +67,7 @@ class Stage:
     kubeconfig: Path
     policy: Path
     journal: Path
+    notices: Path
     machines: Mapping[str, Machine] = field(default_factory=dict)
 
     def api(self, user: str) -> Api:
@@ -98,10 +103,11 @@ class StageBuilder:
         async with stage.api(ADMIN) as admin:
             real, loads = self._settings.real, self._fleet.loads
             installed = await install(admin, loads, node_rights=not real, ca=real)
-        provider = await self._provider(stage)
+        receiver = await self._stack.enter_async_context(Receiver(stage.notices))
+        told = {**await self._provider(stage), "GPUMEND_NOTIFY_URL": receiver.url}
         await asyncio.gather(
-            self._start_engine(stage, "watcher", installed, provider),
-            self._start_engine(stage, "worker", installed, provider),
+            self._start_engine(stage, "watcher", installed, told),
+            self._start_engine(stage, "worker", installed, told),
             self._start_fleet(stage, installed),
         )
         return stage
@@ -111,14 +117,15 @@ class StageBuilder:
         kubeconfig = endpoint.write_kubeconfig(self._directory / "kubeconfig", kubectl=True)
         budgets = self._settings.budgets(self._fleet.budgets)
         policy = write_policy(self._directory / "policy.yaml", budgets)
-        journal = self._directory / "provider.jsonl"
+        journal, notices = (self._directory / f"{name}.jsonl" for name in ("provider", "notices"))
         machines = {
             each.machine: Machine.create(
                 self._directory / "machines" / each.machine, each.machine, GPUS, on=not each.spare
             )
             for each in self._fleet.berths
         }
-        return Stage(self._directory, endpoint, temporal, ui, kubeconfig, policy, journal, machines)
+        told = policy, journal, notices
+        return Stage(self._directory, endpoint, temporal, ui, kubeconfig, *told, machines)
 
     async def _api(self) -> Endpoint:
         groups = {f"system:node:{each.node}": NODES_GROUP for each in self._fleet.berths}
@@ -178,10 +185,11 @@ class StageBuilder:
     async def _start_fleet(self, stage: Stage, installed: Installed) -> None:
         """Machines with their kubelets, then the controllers, which start the agents there."""
         ca = str(stage.endpoint.ca or "")
+        lease = LARGE_LEASE if self._settings.large else SMALL_LEASE
         places = tuple(
             Place(
                 stage.machines[each.machine].base,
-                _node(each),
+                _node(each, lease),
                 stage.endpoint.tokens[f"system:node:{each.node}"],
             )
             for each in self._fleet.berths
@@ -220,9 +228,9 @@ class StageBuilder:
         await self._supervisor.start(Program(name, argv, "what=ready", env))
 
 
-def _node(berth: Berth) -> NodeSpec:
+def _node(berth: Berth, lease: int) -> NodeSpec:
     labels = {POOL_LABEL: berth.pool, "node.kubernetes.io/instance-type": "p5.48xlarge"}
-    return NodeSpec(berth.node, labels, berth.provider_id, machine=berth.machine)
+    return NodeSpec(berth.node, labels, berth.provider_id, lease, berth.machine)
 
 
 def _instance(stage: Stage, berth: Berth) -> Instance:

@@ -3,15 +3,19 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from simulator.observer.transcript import Write, in_order, read_change, read_line
+from simulator.observer.transcript import Write, in_order, read_change, read_line, read_notice
 
 
 class AuditTail:
     """Reads what was added since the last look; a line that is still being written waits."""
 
-    def __init__(self, audit: Path, journal: Path | None = None) -> None:
-        """`journal` is the provider's; without one there are no changes of machines."""
-        self._logs = [_Log(audit, read_line)] + ([_Log(journal, read_change)] if journal else [])
+    def __init__(
+        self, audit: Path, journal: Path | None = None, notices: Path | None = None
+    ) -> None:
+        """`journal` is the provider's, `notices` what a receiver wrote down, if there are any."""
+        self._logs = [_Log(audit, read_line)]
+        self._logs += [_Log(journal, read_change)] if journal else []
+        self._logs += [_Log(notices, read_notice)] if notices else []
         self._writes: list[Write] = []
         self._ordered: list[Write] = []
 

@@ -10,6 +10,7 @@ OURS = "gpumend.io/"
 HOLD = "gpumend.io/hold"
 MARK = "gpumend.io/incident"
 OPENED = "gpumend.io/open"
+BREAKER = "gpumend-breaker"
 ENGINE = ("system:serviceaccount:gpumend:watcher", "system:serviceaccount:gpumend:worker")
 AGENT = "system:serviceaccount:gpumend:gpumend-agent"
 OPERATION, STEP = "gpumend.io/operation", "gpumend.io/step"
@@ -175,6 +176,14 @@ def agreed(event: Json) -> str:
 def person(user: str) -> bool:
     """Whether a user is a person."""
     return user.startswith("person:")
+
+
+def breakers(thing: Json) -> Mapping[str, str]:
+    """The phase of each breaker that the engine's ConfigMap records; empty for any other object."""
+    if thing.get("kind") != "ConfigMap" or metadata(thing).get("name") != BREAKER:
+        return {}
+    recorded = [json.loads(text) for text in (thing.get("data") or {}).values()]
+    return {each["scope"]: each["phase"] for each in recorded if "phase" in each}
 
 
 def opened(node: Json) -> str:

@@ -94,6 +94,30 @@ def read_change(line: str) -> Write | None:
     )
 
 
+NOTICES = "notices"
+"""What people were told by notification, as a resource of its own."""
+
+
+def read_notice(line: str) -> Write | None:
+    """One line of what a receiver of notifications wrote down; None for a cut line."""
+    try:
+        said = json.loads(line)
+    except ValueError:
+        return None
+    return Write(
+        at=datetime.fromisoformat(said["at"]),
+        user="",
+        verb="create",
+        resource=NOTICES,
+        namespace="",
+        name=str(said.get("key", "")),
+        subresource="",
+        code=200,
+        request=said,
+        response={},
+    )
+
+
 def read_lines(lines: Iterable[str]) -> list[Write]:
     """All writes of a log, in the order in which they took place."""
     return in_order([write for line in lines if (write := read_line(line))])

@@ -7,7 +7,7 @@ the rest, so that no rack's budget is needed by all of it at the same time. The 
 from collections.abc import Mapping
 from random import Random
 
-from simulator.demo.claims import queued, untouched
+from simulator.demo.claims import queued, tripped, untouched
 from simulator.demo.fleet import (
     GPUS,
     INFERENCE,
@@ -94,7 +94,7 @@ class Writer:
         troubles = [self._trouble("rack", node, 1.0, self._breaks(MEMORY)) for node in at_once]
         troubles += [self._of_row(row, nodes) for row in ROWS]
         troubles += self._wolf(wolf)
-        claims = (queued(RACK_1), untouched(nodes["others-node"]))
+        claims = (queued(RACK_1), tripped(INFERENCE), untouched(nodes["others-node"]))
         ordered = tuple(sorted(troubles, key=lambda each: each.after))
         fleet = self._fleet(nodes)
         return Scenario(self._seed, fleet, ordered, self._dice.uniform(5.0, 40.0), claims)
