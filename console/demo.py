@@ -58,6 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.real and (arguments.kill or arguments.without):
         print("demo: --kill and --without need the simulated API server", file=sys.stderr)
         return exits.USAGE
+    if arguments.kill and arguments.kill.call.large and arguments.nodes < LARGE_FROM:
+        print(f"demo: {arguments.kill} needs at least {LARGE_FROM} nodes", file=sys.stderr)
+        return exits.USAGE
     settings = Settings(
         seed=arguments.seed,
         nodes=arguments.nodes,

@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 
 from simulator.client import Api
+from simulator.demo.gate import Gate
 from simulator.demo.kills import Kill
 from simulator.demo.stage import Stage
 from simulator.demo.supervisor import Supervisor
@@ -19,6 +20,18 @@ ACCOUNTS = "system:serviceaccount:gpumend"
 NODE_OF_AGENT = "authentication.kubernetes.io/node-name"
 
 Tell = Callable[[str], None]
+
+
+async def kill_at_gate(kill: Kill, gate: Gate, supervisor: Supervisor, tell: Tell) -> None:
+    """The same at a call to the provider."""
+    await gate.caught.wait()
+    tell(f"{kill}: killed at a call to the provider")
+    running = supervisor[kill.process]
+    running.kill()
+    await running.ended()
+    gate.released.set()
+    await running.start()
+    tell(f"{kill.process} started again")
 
 
 async def kill_at(kill: Kill, stage: Stage, supervisor: Supervisor, tell: Tell) -> None:

@@ -27,6 +27,9 @@ POOL_LABEL = "gpumend.io/pool"
 TOKEN_SECONDS = 86_400
 RENEW_SECONDS = 10
 """Between two signs of life of an agent: much oftener than elsewhere, for a run is short."""
+CHECK_SECONDS = 3_600
+"""Between two rounds of all checks while nothing is wrong: none, since the rounds of thirty agents
+would be most of what two cores do. What breaks here is said in the kernel log."""
 ACCOUNT_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
@@ -94,6 +97,7 @@ async def _agents(admin: Api, ca: bool) -> Daemon:
 def _agent_spec(url: str, ca: bool) -> Json:
     command = ["gpumend", "probe", "--node", "{node}", "--root", "/host", "--api-server", url]
     command += ["--token-file", f"{ACCOUNT_MOUNT}/token", "--renew-every", str(RENEW_SECONDS)]
+    command += ["--check-every", str(CHECK_SECONDS)]
     if ca:
         command += ["--ca-file", f"{ACCOUNT_MOUNT}/ca.crt"]
     token = {"serviceAccountToken": {"path": "token", "expirationSeconds": TOKEN_SECONDS}}

@@ -1,23 +1,29 @@
 """Where a process can be killed: at a call that changes the world, before it or after it.
 
-`PROCESS@STEP[:before|after]`. A step is known by the request that it makes of the API server; the
-process that is killed is the one that asks, or Temporal while somebody else's request is held.
+`PROCESS@STEP[:before|after]`. A step is known by the request that it makes of the API server or the
+provider; the process that is killed is the one that asks, or Temporal while somebody else's request
+is held. Some steps are taken in the long script alone.
 """
 
 import re
 from dataclasses import dataclass
 
 PROCESSES = ("agent", "watcher", "worker", "temporal")
+PROVIDER = "provider"
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The request by which a step changes the world; `path` and `body` are regular expressions."""
+    """The request by which a step changes the world; `path` and `body` are regular expressions.
+
+    A call of the account PROVIDER goes to the provider, and `verb` is the change that it asks for.
+    """
 
     account: str
     verb: str
-    path: str
+    path: str = ""
     body: str = ""
+    large: bool = False
 
 
 _NODE = r"^/api/v1/nodes/[^/]+$"
@@ -30,6 +36,7 @@ CALLS: dict[str, dict[str, Call]] = {
     },
     "watcher": {
         "admit": Call("watcher", "patch", _NODE, "pending"),
+        "breaker": Call("watcher", "(create|patch)", r"/configmaps", "open", large=True),
     },
     "worker": {
         "hold": Call("worker", "patch", _NODE, "owned"),
@@ -38,6 +45,11 @@ CALLS: dict[str, dict[str, Call]] = {
         "reboot": Call("worker", "create", _PODS, '"reboot"'),
         "verify": Call("worker", "create", _PODS, '"verify"'),
         "release": Call("worker", "patch", _NODE, "probation"),
+        "ask": Call("worker", "create", r"/events$", "IncidentAsks", large=True),
+        "force": Call("worker", "delete", r"^/api/v1/namespaces/default/pods/", large=True),
+        "launch": Call(PROVIDER, "launch", large=True),
+        "replace": Call(PROVIDER, "terminate", large=True),
+        "restart": Call(PROVIDER, "restart", large=True),
         "close": Call("worker", "patch", _NODE, r'"gpumend\.io/incident":\s*null'),
     },
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from policies.document import load
 from policies.schema import Policy
-from simulator.demo.disturbance import away, kill_at
+from simulator.demo.disturbance import away, kill_at, kill_at_gate
 from simulator.demo.fleet import JOB_LABEL
 from simulator.demo.happenings.alarm import CONDITION
 from simulator.demo.install import POOL_LABEL
@@ -93,8 +93,13 @@ class Run:
 
     def _prepare_kill(self, stage: Stage, supervisor: Supervisor) -> None:
         if self._settings.kill:
-            kill = kill_at(self._settings.kill, stage, supervisor, self._tell)
-            self._troubled = asyncio.create_task(kill)
+            kill, gate = self._settings.kill, stage.gate
+            killing = (
+                kill_at_gate(kill, gate, supervisor, self._tell)
+                if gate
+                else kill_at(kill, stage, supervisor, self._tell)
+            )
+            self._troubled = asyncio.create_task(killing)
 
     async def _agents_speak(self, tail: AuditTail) -> None:
         """Until every agent has said that its node is well: before that nothing can be missed."""

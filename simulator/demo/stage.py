@@ -16,9 +16,11 @@ from simulator.controlplane.endpoint import ADMIN, Endpoint, read_tokens
 from simulator.controlplane.real import RealControlPlane
 from simulator.demo import provider
 from simulator.demo.fleet import GPUS, Berth
+from simulator.demo.gate import Gate
 from simulator.demo.happenings.alarm import MONITOR
 from simulator.demo.happenings.persons import PERSONS
 from simulator.demo.install import NAMESPACE, POOL_LABEL, Installed, install
+from simulator.demo.kills import PROVIDER
 from simulator.demo.provider import Owned, ProviderConfig, write_provider
 from simulator.demo.receiver import Receiver
 from simulator.demo.scenario import Scenario
@@ -40,6 +42,7 @@ WATCHER_LIMITS = {
     "GPUMEND_WATCHER_SWEEP_EVERY": "2s",
     "GPUMEND_WATCHER_AGENT_SILENT_AFTER": "30s",
     "GPUMEND_WATCHER_BOOT_GRACE": "40s",
+    "GPUMEND_WATCHER_NEWBORN_FOR": "1s",
     "GPUMEND_WATCHER_REPEAT_PENDING_AFTER": "5s",
     "GPUMEND_WATCHER_COMPARE_EVERY": "15s",
     "GPUMEND_WATCHER_BACKOFF_LIMIT": "2s",
@@ -57,7 +60,8 @@ class Stage:
     """Everything that runs. `machines` by their own names; `ui` is the Temporal UI's address.
 
     `policy` is the policy file of this run, `journal` what the provider says that it did, `notices`
-    what people were told by notification.
+    what people were told by notification. `gate` is there where somebody is to be killed at a call
+    to the provider.
     """
 
     directory: Path
@@ -69,6 +73,7 @@ class Stage:
     journal: Path
     notices: Path
     machines: Mapping[str, Machine] = field(default_factory=dict)
+    gate: Gate | None = None
 
     def api(self, user: str) -> Api:
         """The API server, as one of its users."""
@@ -179,8 +184,16 @@ class StageBuilder:
         write_provider(config, ProviderConfig(directory, str(stage.journal), port, token, machines))
         argv = [sys.executable, "-m", "simulator.demo.provider", str(config)]
         await self._supervisor.start(Program("provider", argv, provider.READY_LINE))
-        url = f"http://127.0.0.1:{port}"
+        url = await self._gated(stage, f"http://127.0.0.1:{port}")
         return {"GPUMEND_PROVIDER_URL": url, "GPUMEND_PROVIDER_TOKEN": token}
+
+    async def _gated(self, stage: Stage, url: str) -> str:
+        kill = self._settings.kill
+        if kill is None or kill.call.account != PROVIDER:
+            return url
+        gate = Gate(url, kill.call.verb, kill.after)
+        stage.gate = await self._stack.enter_async_context(gate)
+        return gate.url
 
     async def _start_fleet(self, stage: Stage, installed: Installed) -> None:
         """Machines with their kubelets, then the controllers, which start the agents there."""

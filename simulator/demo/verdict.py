@@ -39,7 +39,7 @@ def differences(
 
 
 def _blinked(incident: Incident) -> bool:
-    """A kubelet was late, or had just been born: held for a moment, and nothing was done about it."""
+    """A kubelet was late, or just born: held for a moment, and nothing was done about it."""
     silent = incident.fault == "host-unreachable"
     return silent and incident.end == "recovered" and not incident.steps
 
