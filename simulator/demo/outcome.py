@@ -55,7 +55,7 @@ def in_words(outcome: RunOutcome) -> str:
     summary = outcome.summary
     lines = [
         "",
-        f"After {outcome.seconds:.0f} s, by the API server's audit alone:",
+        f"After {outcome.seconds:.0f} s, by the audit and the provider's journal alone:",
         f"  faults      {_scripted(outcome.scenario)}",
         f"  incidents   {_ends(summary)}",
         f"  disrupted   {_disrupted(summary.max_disrupted, outcome.promises.budget)}",

@@ -77,7 +77,7 @@ class _Cases:
         new = None if write.verb == "delete" else sight.mark(write.response)
         if new and str(new["id"]) not in self._marks and engine(write):
             self._open(str(new["id"]), write)
-        if old and (new is None or new["id"] != old["id"]):
+        if old and (new is None or not self._same(str(old["id"]), str(new["id"]))):
             self._close(str(old["id"]), write, before)
         elif new:
             self._note_hold(str(new["id"]), write, before)
@@ -97,6 +97,10 @@ class _Cases:
         incident = self._of(sight.handed_off(write.response))
         if incident and not incident.end:
             self.found[incident.id] = replace(incident, end="handed_off", ended=write.at)
+
+    def _same(self, old: str, new: str) -> bool:
+        """Whether two marks are of one incident, which took a fresh one over."""
+        return self._marks.get(old) == self._marks.get(new)
 
     def _of(self, mark: str) -> Incident | None:
         return self.found.get(self._marks.get(mark, ""))

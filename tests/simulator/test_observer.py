@@ -205,6 +205,14 @@ def test_a_machine_that_comes_back_as_a_new_node_goes_on_with_its_incident():
     assert broken(log) == set()
 
 
+def test_a_fresh_mark_that_the_incident_takes_over_ends_nothing():
+    log = drained_node().step("reboot", "i1-1-reboot").gone_node().node()
+    log.change(hold="uncontained-memory", mark={"id": "i2", "state": "pending"}, user=WATCHER)
+    log.change(mark={"id": "i1", "state": "owned"})
+    assert [each.end for each in incidents(log.writes)] == [""]
+    assert [each.end for each in incidents(log.hand_off().writes)] == ["handed_off"]
+
+
 def test_another_machine_under_the_old_name_is_a_node_of_its_own():
     log = drained_node().gone_node().node()
     log.nodes["n1"]["spec"]["providerID"] = "another"
