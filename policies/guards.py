@@ -154,6 +154,12 @@ def _no_way(scene: Scene) -> bool:
     return not plan.empties or not _undrained(scene)
 
 
+def _unseen(scene: Scene) -> bool:
+    """A Node object that was made anew by our repair is held first, and then looked at."""
+    verify = scene.verify
+    return any(verify is None or each.started > verify.started for each in scene.repairs)
+
+
 def _unremembered(scene: Scene) -> bool:
     plan = plan_of(scene)
     return scene.recalled is None and plan is not None and plan.next is not None
@@ -253,6 +259,7 @@ GUARDS: Mapping[Guard, Callable[[Scene], bool]] = {
     Guard.ANSWERS: lambda scene: scene.answers,
     Guard.UNWATCHED: _unwatched,
     Guard.NO_WAY: _no_way,
+    Guard.UNSEEN: _unseen,
     Guard.UNREMEMBERED: _unremembered,
     Guard.UNCONFIRMED: _unconfirmed,
     Guard.FORCED: _forced,

@@ -83,6 +83,7 @@ class Guard(StrEnum):
     UNAPPROVED = "the next step waits for a person's yes"
     STUCK = "the node does not become empty without a person's yes"
     FORCED = "a person said yes to forcing the drain"
+    UNSEEN = "no check has looked since the last repair"
     UNLEASED = "no lease"
     UNLEASED_AGAIN = "no lease for the tries that are left"
     STALE = "our check is too old to act on"
@@ -221,7 +222,7 @@ _DISPUTE = (
 
 LADDER: Mapping[tuple[Step | None, On], tuple[Move, ...]] = {
     (None, On.START): (_go(Step.HOLD),),
-    (Step.HOLD, On.DONE): _CLIMB,
+    (Step.HOLD, On.DONE): (_go(Step.VERIFY, Guard.UNSEEN), *_CLIMB),
     (Step.HOLD, On.FAILED): _GIVE_UP,
     (Step.HOLD, On.LATER): _again(Step.HOLD),
     (Step.HOLD, On.LOST): _again(Step.HOLD),

@@ -6,9 +6,11 @@ from datetime import timedelta
 import pytest
 
 from fleet.decision import Act
+from fleet.fault import Advice, Fault, FaultName
 from fleet.incident import Incident
 from fleet.message import HoldRemoved, NodeGone, Reported
 from fleet.outcome import Outcome, OutcomeKind
+from fleet.part import HOST
 from fleet.reason import MARK_REMOVED
 from fleet.report import Report
 from fleet.request import StepRequest
@@ -73,6 +75,21 @@ def test_a_node_object_made_anew_is_held_before_anything_else_however_well_it_sa
     again = decide(policy, too_early, at + MINUTE)
     assert isinstance(again, Act)
     assert again.request.step is Step.HOLD
+
+
+def test_a_node_object_made_anew_by_our_repair_is_looked_at_before_anything_is_concluded():
+    policy, at = default_policy(), START + 2 * MINUTE
+    lost = Fault(HOST, FaultName.GPU_LOST, "xid:79", Advice.REBOOT, 1, START)
+    sick = HELD.with_message(Reported(Report(OPENING.node, "b1", (lost,), (), START), START))
+    reboot = StepRequest("r", Step.REBOOT, OPENING.mark.id, HELD.node, "b1", at, faults=(lost,))
+    anew = Outcome(OutcomeKind.SUCCEEDED, boot_id="b2", uid="u2")
+    booted = sick.with_step(reboot, at).with_outcome(anew, at)
+    back = replace(booted, node=replace(OPENING.node, uid="u2"))
+    hold = StepRequest("h", Step.HOLD, OPENING.mark.id, back.node, "b2", at + MINUTE)
+    held = back.with_step(hold, at).with_outcome(Outcome(OutcomeKind.SUCCEEDED), at)
+    comes = decide(policy, held, at)
+    assert isinstance(comes, Act)
+    assert comes.request.step is Step.VERIFY
 
 
 def test_a_hold_that_is_said_to_be_off_again_changes_nothing():
