@@ -67,6 +67,7 @@ from activities.tell import TellActivities
 from activities.verify import VerifyActivities
 from activities.witness import Witness
 from console import exits, worker_settings
+from console.collecting import rarely
 from console.worker_settings import Settings
 from fleet import names
 from fleet.errors import Refused, Transient
@@ -106,6 +107,7 @@ _log = logging.getLogger("gpumend.worker")
 def run(arguments: argparse.Namespace, connect: Connect = kubernetes_adapter.connect) -> int:
     """Run until told to stop; return the exit status. `connect` opens the port to Kubernetes."""
     _log_to_stderr()
+    rarely()
     settings = worker_settings.settings_of(arguments)
     try:
         policy = worker_settings.read_policy(settings)

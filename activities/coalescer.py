@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from policies.exchange import Answer, Batch
 from policies.ledger import Ask
 
-MOST_IN_A_BATCH = 500
-"""Asks and give-backs in one update: some 200 KB."""
+MOST_IN_A_BATCH = 1_000
+"""Asks and give-backs in one update: some 450 KB."""
+MOST_CHARACTERS = 500_000
+"""In the names of one batch's asks: a payload may have two megabytes, and scopes can be long."""
 WITHDRAWN = "withdrawn before it was sent"
 
 Future = asyncio.Future[str]
@@ -35,10 +37,13 @@ _Queue = dict[str, _Pending]
 
 
 class Coalescer:
-    """Sends batches by `send`, one at a time."""
+    """Sends batches of at most `most` by `send`, one at a time."""
 
-    def __init__(self, send: Callable[[Batch], Awaitable[Answer]]) -> None:
+    def __init__(
+        self, send: Callable[[Batch], Awaitable[Answer]], most: int = MOST_IN_A_BATCH
+    ) -> None:
         self._send = send
+        self._most = most
         self._asks: _Queue = {}
         self._gives: _Queue = {}
         self._hand_offs: _Queue = {}
@@ -75,9 +80,9 @@ class Coalescer:
 
     async def _run(self) -> None:
         while self._asks or self._gives or self._hand_offs:
-            gives = _taken(self._gives, MOST_IN_A_BATCH)
-            hand_offs = _taken(self._hand_offs, MOST_IN_A_BATCH - len(gives))
-            asks = _taken(self._asks, MOST_IN_A_BATCH - len(gives) - len(hand_offs))
+            gives = _taken(self._gives, self._most)
+            hand_offs = _taken(self._hand_offs, self._most - len(gives))
+            asks = _taken(self._asks, self._most - len(gives) - len(hand_offs))
             asks = {name: each for name, each in asks.items() if each.awaited}
             if gives or hand_offs or asks:
                 await self._exchange(asks, gives, hand_offs)
@@ -97,7 +102,22 @@ class Coalescer:
 
 
 def _taken(queue: _Queue, most: int) -> _Queue:
-    return {each: queue.pop(each) for each in list(queue)[:most]}
+    """The first of a queue, as many as fit; one always does."""
+    taken: _Queue = {}
+    left = MOST_CHARACTERS
+    for name in list(queue)[:most]:
+        left -= _characters(queue[name].ask)
+        if taken and left < 0:
+            break
+        taken[name] = queue.pop(name)
+    return taken
+
+
+def _characters(ask: Ask | None) -> int:
+    if ask is None:
+        return 0
+    scopes = (*(each.scope for each in ask.claims), *ask.within)
+    return len(ask.incident) + len(ask.node) + sum(map(len, scopes))
 
 
 def _asks_of(queue: _Queue) -> tuple[Ask, ...]:

@@ -288,7 +288,7 @@ class Incident:
     def last(self, step: Step, kind: OutcomeKind | None = None) -> Attempt | None:
         """The newest attempt at a step, of one kind of outcome if given."""
         for attempt in reversed(self.attempts):
-            if attempt.step is step and kind in (None, attempt.outcome.kind):
+            if attempt.request.step is step and kind in (None, attempt.outcome.kind):
                 return attempt
         return None
 

@@ -5,7 +5,6 @@ is granted beyond a scope's maximum as the ask that gets it states it, whatever 
 nodes may fail unasked, so a scope may be used beyond its maximum without a grant of ours.
 """
 
-from bisect import insort
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -34,7 +33,8 @@ def ask(ledger: Ledger, asks: Iterable[Ask], now: datetime) -> Ledger:
     for each in new.values():
         before = known.get(each.incident)
         asked = before.asked if before and before.asked else now
-        insort(waiting, replace(each, asked=asked, heard=now), key=_order)
+        waiting.append(replace(each, asked=asked, heard=now))
+    waiting.sort(key=_order)
     kept = tuple(each for each in ledger.with_people if each.ask.incident not in new)
     changed = replace(ledger, waiting=tuple(waiting), with_people=kept)
     freer = len(kept) < len(ledger.with_people) or _are_down(ledger, new.values())

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import chain
 
 from policies import budget
 from policies.ledger import Ask, Ledger
@@ -30,7 +31,10 @@ def to_look_at(ledger: Ledger, due: datetime, most: int) -> Mapping[str, str]:
 
 def next_look(ledger: Ledger) -> datetime | None:
     """When the one that was seen longest ago was seen; None where nobody is on record."""
-    return min((seen for seen, _ in _on_record(ledger)), default=None)
+    leases = (each.looked for each in ledger.leases)
+    people = (each.looked for each in ledger.with_people)
+    waiting = (each.heard or each.since for each in ledger.waiting)
+    return min(chain(leases, people, waiting), default=None)
 
 
 def looked(

@@ -10,6 +10,7 @@ from datetime import datetime
 from fleet.decision import Act, Basis, Close, Decision, HandOff, Wait
 from fleet.incident import End, Incident
 from fleet.outcome import OutcomeKind
+from fleet.request import StepRequest
 from fleet.step import REPAIRS, Step
 from policies.asking import ask_of
 from policies.guards import GUARDS
@@ -26,12 +27,12 @@ def decide(policy: Policy, incident: Incident, now: datetime) -> Decision:
     """Return the one thing to do, or to wait for, now. Equal arguments, equal decision."""
     scene = Scene(policy, incident, now)
     move, until = next_move(scene)
-    if _owes_lease(scene, move):
-        act = _act(scene, Step.GIVE_BACK, Move(Step.GIVE_BACK))
-        waits = move.to in (Step.HAND_OFF, Ending.ASK)  # for a person, who has the node meanwhile
-        goes_on = Step.HAND_OFF if waits else act.request.makes_way_for
-        return replace(act, request=replace(act.request, makes_way_for=goes_on))
     basis = basis_of(scene)
+    if _owes_lease(scene, move):
+        request = request_for(scene, Step.GIVE_BACK)
+        if move.to in (Step.HAND_OFF, Ending.ASK):  # for a person, who has the node meanwhile
+            request = replace(request, makes_way_for=Step.HAND_OFF)
+        return Act(request, reasons_for(scene, Move(Step.GIVE_BACK)), basis)
     reasons = reasons_for(scene, move)
     if move.to is Ending.ASK:
         assert until, "a question has a time by which it must be answered"
@@ -42,7 +43,7 @@ def decide(policy: Policy, incident: Incident, now: datetime) -> Decision:
         return Wait(move.to, until, reasons, basis)
     if move.to is Step.HAND_OFF:
         return HandOff(needs_of(scene, move), reasons, basis)
-    return _act(scene, move.to, move)
+    return Act(_request(scene, move.to), reasons, basis)
 
 
 def next_move(scene: Scene) -> tuple[Move, datetime | None]:
@@ -96,11 +97,9 @@ def _holds(scene: Scene, move: Move) -> tuple[bool, datetime | None]:
     return (until is not None and scene.now < until), until
 
 
-def _act(scene: Scene, step: Step, move: Move) -> Act:
+def _request(scene: Scene, step: Step) -> StepRequest:
     request = request_for(scene, step)
-    if step is Step.CLOSE:
-        request = replace(request, end=end_of(scene).value)
-    return Act(request, reasons_for(scene, move), basis_of(scene))
+    return replace(request, end=end_of(scene).value) if step is Step.CLOSE else request
 
 
 def _owes_lease(scene: Scene, move: Move) -> bool:

@@ -12,6 +12,7 @@ from fleet.census import Census
 
 MOST_OVERTAKING = timedelta(hours=1)
 """Nobody who asked this much later is served before, however urgent: so nothing waits for ever."""
+_OVERTAKING = int(MOST_OVERTAKING.total_seconds())
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Ask:
     @property
     def due(self) -> datetime:
         """The order of the queue: the first ask and, at most an hour long, its patience."""
-        return (self.asked or self.since) + min(timedelta(seconds=self.patience), MOST_OVERTAKING)
+        return (self.asked or self.since) + timedelta(seconds=min(self.patience, _OVERTAKING))
 
 
 @dataclass(frozen=True, slots=True)

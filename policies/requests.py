@@ -29,7 +29,7 @@ def request_for(scene: Scene, step: Step) -> StepRequest:
     incident = scene.incident
     faults = tuple(each.fault for each in scene.standing)
     verifying = step is Step.VERIFY
-    emptying, drains = step in (Step.DRAIN, Step.END_JOB), _drains(scene)
+    drains = _drains(scene) if step in (Step.DRAIN, Step.END_JOB) else ()
     return StepRequest(
         operation=_operation(scene, step),
         step=step,
@@ -45,7 +45,7 @@ def request_for(scene: Scene, step: Step) -> StepRequest:
         makes_way_for=_next(scene) or Step.REBOOT,
         evidence=_evidence(scene),
         harmless=_harmless(scene) if step is Step.RELEASE else (),
-        lose_scratch=emptying and all(each.delete_emptydir for each in drains),
+        lose_scratch=bool(drains) and all(each.delete_emptydir for each in drains),
         ask_first=step is Step.END_JOB and any(each.ask_first for each in drains),
         job_labels=scene.policy.scopes.job if step is Step.END_JOB else (),
     )

@@ -11,7 +11,7 @@ look at who was not heard of for long.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, cast
 
 from temporalio import workflow
@@ -38,7 +38,7 @@ LOOKS_AT_ONCE = 50
 MOST_WAITING = 10_000
 """Asks on record; a run's whole ledger is packed into one payload. Others ask again."""
 SHOWN_EVERY = timedelta(seconds=5)
-"""A card of thousands costs some of a storm's time, so it is not made anew with every batch."""
+"""A card of thousands costs some of a storm's time: not made anew with every batch or new run."""
 MANY = 500
 
 T = TypeVar("T")
@@ -53,7 +53,8 @@ class DisruptionBudget:
         self._ledger = unpack(archive)
         self._watched = False
         self._alarmed = 0
-        self._shown = datetime.min.replace(tzinfo=workflow.now().tzinfo)
+        many = len(self._ledger.waiting) >= MANY
+        self._shown = workflow.now() if many else datetime.min.replace(tzinfo=UTC)
 
     @workflow.run
     async def run(self, archive: Archive) -> None:

@@ -1,10 +1,12 @@
 """`gpumend bench budget`: a storm of asks before a real Temporal dev server, and one decision.
 
 Ten thousand asks by two processes, once in a run that may grow and once on a server that asks for
-a new run every few events. The promise is judged from the histories by `budget_history`.
+a new run every few events. The promise is judged from the histories by `budget_history`. Seconds
+are by the clock; `core_seconds` are those on any core, of the server, too.
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from console.bench import decide_speed, machine
@@ -12,56 +14,59 @@ from console.bench.budget_storm import PROCESSES, Storm, storm
 
 ASKS = 10_000
 NEW_RUN_EVERY = 6
-TARGET_SECONDS = 2.0
-TARGET_EVENTS = 1.5
-TARGET_NEW_RUNS = 10
-TARGET_DECIDE = 200.0
-"""Microseconds."""
+IN_A_BATCH = 625
+"""Asks in one update while the run moves: fewer, since ten updates would not make it move ten
+times."""
+AT_MOST: Mapping[str, float] = {
+    "seconds": 2.0,
+    "events_an_ask": 1.5,
+    "beyond_maximum": 0,
+    "moving_seconds": 2.0,
+    "moving_events_an_ask": 1.5,
+    "moving_beyond_maximum": 0,
+    "decide_microseconds": 200,
+}
+NEW_RUNS = 10
 
 
 def measure(asks: int = ASKS) -> dict[str, Any]:
-    """Seconds until every ask is answered, history events an ask, grants beyond a maximum."""
+    """Every figure, and in `missed` the names of those that are not as they should be."""
     quiet = asyncio.run(storm(asks))
-    moving = asyncio.run(storm(asks, new_run_every=NEW_RUN_EVERY))
-    decide, points = decide_speed.measure()
-    return {
+    moving = asyncio.run(storm(asks, new_run_every=NEW_RUN_EVERY, in_a_batch=IN_A_BATCH))
+    decide, dearest, decisions = decide_speed.measure()
+    figures = {
         **_figures("", quiet, asks),
         **_figures("moving_", moving, asks),
         "moving_new_runs": moving.judge.runs - 1,
         "decide_microseconds": round(decide),
-        "met": _met(quiet, asks)
-        and _met(moving, asks)
-        and moving.judge.runs > TARGET_NEW_RUNS
-        and decide <= TARGET_DECIDE,
+        "decide_dearest_microseconds": round(dearest),
+    }
+    missed = [name for name, most in AT_MOST.items() if figures[name] > most]
+    missed += ["moving_new_runs"] * (moving.judge.runs <= NEW_RUNS)
+    return {
+        **figures,
+        "missed": missed,
+        "met": not missed,
         "input": {
             "asks": asks,
             "processes": PROCESSES,
-            "new_run_every_events": NEW_RUN_EVERY,
-            "decisions": points,
+            "moving_new_run_every_events": NEW_RUN_EVERY,
+            "moving_asks_in_an_update": IN_A_BATCH,
+            "decisions": decisions,
         },
-        "targets": {
-            "seconds": TARGET_SECONDS,
-            "events_an_ask": TARGET_EVENTS,
-            "beyond_maximum": 0,
-            "new_runs": TARGET_NEW_RUNS,
-            "decide_microseconds": TARGET_DECIDE,
-        },
+        "targets": {**AT_MOST, "moving_new_runs": NEW_RUNS},
         "machine": machine.describe(),
     }
 
 
-def _figures(prefix: str, found: Storm, asks: int) -> dict[str, Any]:
+def _figures(prefix: str, found: Storm, asks: int) -> dict[str, float]:
     return {
         f"{prefix}seconds": round(found.seconds, 2),
         f"{prefix}over_floor": round(found.seconds / found.floor_seconds, 2),
+        f"{prefix}core_seconds": round(found.core_seconds, 2),
+        f"{prefix}core_over_floor": round(found.core_seconds / found.floor_core_seconds, 2),
         f"{prefix}events_an_ask": round(found.judge.events / asks, 4),
         f"{prefix}granted_at_once": found.granted,
         f"{prefix}granted_in_all": found.judge.grants,
         f"{prefix}beyond_maximum": len(found.judge.broken),
     }
-
-
-def _met(found: Storm, asks: int) -> bool:
-    fast = found.seconds <= TARGET_SECONDS
-    small = found.judge.events <= TARGET_EVENTS * asks
-    return fast and small and not found.judge.broken

@@ -1,8 +1,8 @@
 """One of the processes of `gpumend bench budget`: a worker of the budget, and many who ask.
 
-Run as `python -m console.bench.budget_asker ADDRESS CLUSTER FIRST COUNT`. It says `ready`, and then
-answers each line of stdin (`floor`, `ask`, `give`) with one line of JSON. `floor` sends the same
-batches to a workflow that does nothing with them.
+Run as `python -m console.bench.budget_asker ADDRESS CLUSTER FIRST COUNT MOST`. It says `ready`, and
+then answers each line of stdin (`floor`, `ask`, `give`) with one line of JSON. `floor` sends the
+same batches to a workflow that does nothing with them.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from temporalio.worker import Worker
 
 from activities.adapters.temporal_budget import TemporalBudget
 from activities.coalescer import Coalescer
+from console.collecting import rarely
 from fleet import names
 from workflows.disruption_budget import DisruptionBudget
 from workflows.sandbox import RUNNER
@@ -73,10 +74,10 @@ def ask_of(number: int, cluster: str) -> Ask:
     return Ask(incident, node, claims, datetime.now(UTC), (0, 600, 86_400)[number % 3])
 
 
-async def main(address: str, cluster: str, first: int, count: int) -> None:
-    """Serve the budget's queue, and do as stdin says."""
+async def main(address: str, cluster: str, first: int, count: int, most: int) -> None:
+    """Serve the budget's queue, and do as stdin says; `most` are the asks in one update."""
     client = await Client.connect(address, data_converter=pydantic_data_converter)
-    coalescer = Coalescer(TemporalBudget(lambda: client, cluster).exchange)
+    coalescer = Coalescer(TemporalBudget(lambda: client, cluster).exchange, most)
     asks = [ask_of(number, cluster) for number in range(first, first + count)]
     held: list[str] = []
 
@@ -99,7 +100,7 @@ async def main(address: str, cluster: str, first: int, count: int) -> None:
             )
             return answer
 
-        bottom = Coalescer(send)
+        bottom = Coalescer(send, most)
         await asyncio.gather(*(bottom.ask(each) for each in asks))
         return 0
 
@@ -125,4 +126,5 @@ async def _serve(commands: dict[str, Callable[[], Awaitable[int]]]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+    rarely()
+    asyncio.run(main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6])))

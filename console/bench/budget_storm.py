@@ -21,7 +21,9 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.service import RPCError
 
 from activities.adapters.temporal_budget import TemporalBudget
+from activities.coalescer import MOST_IN_A_BATCH
 from activities.search_attributes import CLUSTER
+from console.bench import machine
 from console.bench.budget_asker import FLOOR, NODES_A_RACK
 from console.bench.budget_history import Judge
 from fleet import names
@@ -38,34 +40,39 @@ DOWN_EVERY = 50
 
 @dataclass(frozen=True, slots=True)
 class Storm:
-    """How one storm went; seconds are until each ask was answered."""
+    """How one storm went; seconds are until each ask was answered, by the clock and on any core."""
 
     seconds: float
+    core_seconds: float
     floor_seconds: float
+    floor_core_seconds: float
     granted: int
     judge: Judge
 
 
-async def storm(asks: int, *, new_run_every: int = 0) -> Storm:
+async def storm(asks: int, *, new_run_every: int = 0, in_a_batch: int = MOST_IN_A_BATCH) -> Storm:
     """Ask at once; with `new_run_every` the budget goes on as a new run after so many events."""
     options = ["--dynamic-config-value", f"limit.historyCount.suggestContinueAsNew={new_run_every}"]
     cluster = "bench"
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(_server(options if new_run_every else []))
+        client, server = await stack.enter_async_context(_server(options if new_run_every else []))
         share = asks // PROCESSES
         processes = [
-            await stack.enter_async_context(_process(client, cluster, each * share, share))
+            await stack.enter_async_context(
+                _process(client, cluster, each * share, share, in_a_batch)
+            )
             for each in range(PROCESSES)
         ]
         await client.start_workflow(
             FLOOR, id=f"{FLOOR}/{cluster}", task_queue=names.BUDGET_TASK_QUEUE
         )
         await TemporalBudget(lambda: client, cluster).census(_census(asks, cluster))
-        floor = await _together(processes, "floor")
-        asked = await _together(processes, "ask")
-        await _together(processes, "give")
+        floor, floor_core = await _together(processes, "floor", server)
+        asked, core = await _together(processes, "ask", server)
+        await _together(processes, "give", server)
         judge = await Judge().read(client, names.budget_workflow_id(cluster))
-    return Storm(_seconds(asked), _seconds(floor), sum(each["count"] for each in asked), judge)
+    granted = sum(each["count"] for each in asked)
+    return Storm(_seconds(asked), core, _seconds(floor), floor_core, granted, judge)
 
 
 def _census(asks: int, cluster: str) -> Census:
@@ -79,8 +86,8 @@ def _census(asks: int, cluster: str) -> Census:
 
 
 @asynccontextmanager
-async def _server(options: Sequence[str]) -> AsyncIterator[Client]:
-    """A dev server in memory. Its output is dropped: stdout is for the figures."""
+async def _server(options: Sequence[str]) -> AsyncIterator[tuple[Client, int]]:
+    """A dev server in memory, and its process. Its output is dropped: stdout is for the figures."""
     port = free_port()
     program = shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{_path()}")
     if program is None:
@@ -92,7 +99,7 @@ async def _server(options: Sequence[str]) -> AsyncIterator[Client]:
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        yield await _connected(f"127.0.0.1:{port}")
+        yield await _connected(f"127.0.0.1:{port}"), process.pid
     finally:
         process.terminate()
         await process.wait()
@@ -120,12 +127,12 @@ async def _registered(client: Client) -> Collection[str]:
 
 @asynccontextmanager
 async def _process(
-    client: Client, cluster: str, first: int, count: int
+    client: Client, cluster: str, *numbers: int
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     address = client.service_client.config.target_host
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "console.bench.budget_asker"),
-        *(address, cluster, str(first), str(count)),
+        *(address, cluster, *map(str, numbers)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -147,13 +154,18 @@ async def _process(
 
 
 async def _together(
-    processes: Sequence[asyncio.subprocess.Process], command: str
-) -> list[dict[str, Any]]:
+    processes: Sequence[asyncio.subprocess.Process], command: str, server: int
+) -> tuple[list[dict[str, Any]], float]:
+    """What each process answered, and seconds of all of them and the server on any core."""
+    every = (server, *(each.pid for each in processes))
+    before = sum(machine.core_seconds(each) for each in every)
     for each in processes:
         assert each.stdin
         each.stdin.write(f"{command}\n".encode())
     async with asyncio.timeout(LIMIT):
-        return [json.loads(await each.stdout.readline()) for each in processes if each.stdout]
+        answers = [await each.stdout.readline() for each in processes if each.stdout]
+    spent = sum(machine.core_seconds(each) for each in every) - before
+    return [json.loads(each) for each in answers], spent
 
 
 def _seconds(answers: Sequence[dict[str, Any]]) -> float:

@@ -109,7 +109,7 @@ def out(world: World, scope: str, hand_offs: bool, leases: tuple[Lease, ...]) ->
     return len(inside(leases) | ((down | theirs if hand_offs else down) - served))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(operations)
 def test_no_grant_is_beyond_any_maximum_and_nobody_is_on_record_twice(steps):
     world = World()
@@ -132,7 +132,7 @@ def test_no_grant_is_beyond_any_maximum_and_nobody_is_on_record_twice(steps):
         assert len({each.incident for each in every}) == len(every) <= len(NAMES)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(operations)
 def test_who_could_be_served_is_served_and_asking_again_changes_nothing(steps):
     """The queue is never idle: in the quiet after a census no ask is left that would fit alone."""
@@ -151,7 +151,7 @@ def test_who_could_be_served_is_served_and_asking_again_changes_nothing(steps):
         assert not all(room) or kept
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.lists(st.sets(st.sampled_from(SCOPES), min_size=1), min_size=1, max_size=12),
     st.randoms(use_true_random=False),

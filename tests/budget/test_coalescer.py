@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -82,3 +83,14 @@ async def test_a_cancelled_ask_stops_nobody_else():
         await left
     budget.let.set()
     assert await stays == ""
+
+
+async def test_long_scopes_make_smaller_batches_and_one_ask_always_goes():
+    budget = Budget()
+    budget.let.set()
+    coalescer = Coalescer(budget.exchange)
+    long = tuple(Claim(f"label:{'x' * 200_000}/{n}", 1) for n in range(3))
+    asks = [replace(ask(name), claims=long) for name in "ab"]
+    small = [ask(f"n{n}") for n in range(10)]
+    await asyncio.gather(*(coalescer.ask(each) for each in (*asks, *small)))
+    assert [len(each.asks) for each in budget.batches] == [1, 1, len(small)]
