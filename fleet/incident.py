@@ -19,7 +19,7 @@ from fleet.question import Question
 from fleet.reason import HOLD_REMOVED, MARK_REMOVED
 from fleet.report import Report
 from fleet.request import StepRequest
-from fleet.sighting import Sighting, Span, prove, see
+from fleet.sighting import Sighting, Span, in_service, prove, see
 from fleet.step import REPAIRS, Step
 
 MAX_ATTEMPTS = 100
@@ -154,6 +154,8 @@ class Incident:
         if request.step is Step.VERIFY:
             proven = prove(after.sightings, outcome, after.report, Span(started, now))
             after = replace(after, sightings=proven)
+        if request.step is Step.RELEASE and outcome.kind is OutcomeKind.SUCCEEDED:
+            after = replace(after, sightings=in_service(after.sightings))
         return after._renamed(outcome)._booted(outcome.boot_id, now, ordered=request)
 
     def _renamed(self, outcome: Outcome) -> "Incident":

@@ -82,6 +82,14 @@ def prove(
     return _bounded(known.values())
 
 
+def in_service(sightings: tuple[Sighting, ...]) -> tuple[Sighting, ...]:
+    """The node was given back: from now on the reports alone say what has ended and come again.
+
+    On a person's word that is with faults that a check of ours saw, and no verify follows.
+    """
+    return tuple(replace(each, proven=False) for each in sightings)
+
+
 def _looked_for(known: dict[str, Sighting], outcome: Outcome, times: Span) -> list[str]:
     """Faults that were proven before this verify, and that it would have found again."""
     found = {f"{each.part} {each.fault}" for each in outcome.findings if each.fault}

@@ -223,6 +223,12 @@ def _tries_left(scene: Scene) -> bool:
     return scene.tries < (scene.limits.verify_tries if verify else scene.limits.step_tries)
 
 
+def _still_next(scene: Scene) -> bool:
+    assert scene.cursor, "only what was tried can be tried again"
+    leased = scene.leased_at is not None
+    return leased and _tries_left(scene) and _next_is(scene.cursor.step)(scene)
+
+
 def _wait_left(scene: Scene) -> bool:
     assert scene.cursor, "only an ask can wait"
     return scene.now < scene.cursor.since + scene.limits.lease_wait
@@ -273,6 +279,7 @@ GUARDS: Mapping[Guard, Callable[[Scene], bool]] = {
     Guard.NEXT_IS_REBOOT: _next_is(Step.REBOOT),
     Guard.NEXT_IS_REPLACE: _next_is(Step.REPLACE),
     Guard.TRIES_LEFT: _tries_left,
+    Guard.STILL_NEXT: _still_next,
     Guard.TRIED_OUT: lambda scene: not _tries_left(scene),
     Guard.WAIT_LEFT: _wait_left,
     Guard.ENDED_BY_PERSON: _ended_by_person,

@@ -96,6 +96,7 @@ class Guard(StrEnum):
     # Repetition.
     RESTING = "a short rest before the next try"
     TRIES_LEFT = "tries are left"
+    STILL_NEXT = "tries are left, and it still comes next"
     TRIED_OUT = "no tries are left"
     QUEUED = "the ask waits for a grant"
     WAIT_LEFT = "the wait for a lease is not over"
@@ -176,6 +177,17 @@ def _lend(step: Step) -> tuple[Move, ...]:
     return (_go(Step.LEASE, Guard.UNLEASED_AGAIN),) if step in DISRUPTS else ()
 
 
+def _retry(step: Step) -> tuple[Move, ...]:
+    """The same of a repair: what was skipped, has healed or was overtaken meanwhile is not done."""
+    return (*_HEALED, _stay(step, Guard.RESTING), _go(step, Guard.STILL_NEXT), *_CLIMB)
+
+
+def _serve(step: Step) -> tuple[Move, ...]:
+    """The same of what serves a repair: nothing is served where none is left."""
+    nothing = (_stay(Step.TOLERATE, Guard.NOTHING_STANDS), _go(Step.HAND_OFF, Guard.NO_WAY))
+    return (*_HEALED, *nothing, *_again(step))
+
+
 def _stopped(step: Step, then: tuple[Move, ...] = _CLIMB) -> tuple[Move, ...]:
     """After a refusal or an interruption: rest, then see afresh what the facts ask for."""
     return (*_HEALED, _stay(step, Guard.RESTING), _go(Step.HAND_OFF, Guard.TRIED_OUT), *then)
@@ -245,32 +257,32 @@ LADDER: Mapping[tuple[Step | None, On], tuple[Move, ...]] = {
     (Step.LEASE, On.STOPPED): _stopped(Step.LEASE),
     (Step.DRAIN, On.DONE): _CLIMB,
     (Step.DRAIN, On.FAILED): (*_STUCK, *_UNPROVEN),
-    (Step.DRAIN, On.LATER): (*_HEALED, *_again(Step.DRAIN)),
-    (Step.DRAIN, On.LOST): (*_HEALED, *_again(Step.DRAIN)),
+    (Step.DRAIN, On.LATER): _serve(Step.DRAIN),
+    (Step.DRAIN, On.LOST): _serve(Step.DRAIN),
     (Step.DRAIN, On.STOPPED): _stopped(Step.DRAIN),
     (Step.LAUNCH, On.DONE): _CLIMB,
     (Step.LAUNCH, On.FAILED): _GIVE_UP,
-    (Step.LAUNCH, On.LATER): (*_HEALED, *_again(Step.LAUNCH)),
-    (Step.LAUNCH, On.LOST): (*_HEALED, *_again(Step.LAUNCH)),
+    (Step.LAUNCH, On.LATER): _serve(Step.LAUNCH),
+    (Step.LAUNCH, On.LOST): _serve(Step.LAUNCH),
     (Step.LAUNCH, On.STOPPED): _stopped(Step.LAUNCH),
     (Step.END_JOB, On.DONE): (_go(Step.VERIFY),),
     (Step.END_JOB, On.FAILED): _CLIMB,
-    (Step.END_JOB, On.LATER): _again(Step.END_JOB, _CLIMB),
+    (Step.END_JOB, On.LATER): _retry(Step.END_JOB),
     (Step.END_JOB, On.LOST): _lost(Step.END_JOB),
     (Step.END_JOB, On.STOPPED): _stopped(Step.END_JOB),
     (Step.RESET_GPU, On.DONE): (_go(Step.VERIFY),),
     (Step.RESET_GPU, On.FAILED): _CLIMB,
-    (Step.RESET_GPU, On.LATER): _again(Step.RESET_GPU, _CLIMB),
+    (Step.RESET_GPU, On.LATER): _retry(Step.RESET_GPU),
     (Step.RESET_GPU, On.LOST): _lost(Step.RESET_GPU),
     (Step.RESET_GPU, On.STOPPED): _stopped(Step.RESET_GPU),
     (Step.REBOOT, On.DONE): (_go(Step.VERIFY),),
     (Step.REBOOT, On.FAILED): _CLIMB,
-    (Step.REBOOT, On.LATER): _again(Step.REBOOT, _CLIMB),
+    (Step.REBOOT, On.LATER): _retry(Step.REBOOT),
     (Step.REBOOT, On.LOST): _lost(Step.REBOOT),
     (Step.REBOOT, On.STOPPED): _stopped(Step.REBOOT),
     (Step.REPLACE, On.DONE): (_go(Step.HAND_OFF, Guard.REHEARSED), _go(Ending.END)),
     (Step.REPLACE, On.FAILED): _GIVE_UP,
-    (Step.REPLACE, On.LATER): _again(Step.REPLACE),
+    (Step.REPLACE, On.LATER): _retry(Step.REPLACE),
     (Step.REPLACE, On.LOST): _again(Step.REPLACE),
     (Step.REPLACE, On.STOPPED): _stopped(Step.REPLACE),
     (Step.VERIFY, On.PASSED): _PROOF,

@@ -43,6 +43,7 @@ INTERRUPTS: Mapping[Step, frozenset[Interruption]] = {
         {
             Interruption.CANCEL,
             Interruption.RELEASE,
+            Interruption.SKIP,
             Interruption.HOLD_REMOVED,
             Interruption.NODE_GONE,
             Interruption.RECOVERED,
