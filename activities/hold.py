@@ -17,6 +17,7 @@ from activities.node_change import change_node, mark_patch, merged, taints_patch
 from activities.node_claims import VETO, karpenters
 from activities.offers import offered
 from activities.undo import annotation_entry
+from fleet.fault import FaultName
 from fleet.mark import UNDO_TAINT, Mark, MarkState
 from fleet.names import HOLD_EFFECT, HOLD_TAINT
 from fleet.node import Manifest, NodeState, Taint
@@ -96,13 +97,15 @@ def _adopt(
 def _take_up_again(
     manifest: Manifest, node: NodeState, mark: Mark, request: StepRequest
 ) -> Json | Outcome:
-    """A recurrence in probation, or a person's word: the hold goes on again, in one patch."""
+    """A recurrence in probation, or a person's word: the hold goes on again, in one patch.
+
+    A fault that has ended since the person took it off is no reason to leave the mark behind.
+    """
     if held(node):
         return _taken_up(mark, manifest)
-    if not request.faults:
-        return cancelled(MARK_REMOVED, "no hold, and no fault to hold it for", node)
     undo = (*(each for each in mark.undo if each != UNDO_TAINT), UNDO_TAINT)
-    taint = Taint(HOLD_TAINT, request.faults[0].name, HOLD_EFFECT)
+    fault = request.faults[0].name if request.faults else FaultName.UNKNOWN_CODE
+    taint = Taint(HOLD_TAINT, fault, HOLD_EFFECT)
     spec = taints_patch(manifest, without=HOLD_TAINT, plus=[taint])
     return merged(_taken_up(replace(mark, undo=undo), manifest), {"spec": spec})
 

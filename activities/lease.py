@@ -23,6 +23,7 @@ from fleet.reason import QUEUED
 from fleet.request import StepRequest
 from fleet.step import Step
 from policies.budget_look import Found
+from policies.ladder import Ending
 from policies.lease_terms import LeaseTerms
 
 _log = logging.getLogger(__name__)
@@ -98,7 +99,8 @@ class BudgetActivities:
         """Given incident -> node, say of each whether it is open, over, or with people.
 
         A closed run whose node still carries an owned mark is taken up again by the next run, which
-        goes on with the lease. Who cannot be told is left out, and keeps what it has.
+        goes on with the lease. Who cannot be told is left out, and keeps what it has; so does who
+        waits for an answer: its node is with people, unless a step of ours may still be happening.
         """
         found = {each: await self._find(each, node) for each, node in leases.items()}
         return {incident: what.value for incident, what in found.items() if what}
@@ -106,6 +108,8 @@ class BudgetActivities:
     async def _find(self, incident: str, node: str) -> Found | None:
         try:
             stage = await self._incidents.stage(incident)
+            if stage == Ending.ASK.value:
+                return None
             if stage is not None:
                 return Found.WITH_PEOPLE if stage == Step.HAND_OFF.value else Found.OPEN
             return Found.OPEN if await self._owned(incident, node) else Found.OVER

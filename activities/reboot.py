@@ -13,18 +13,28 @@ from temporalio import activity
 
 from activities.clock import Clock, utc_now
 from activities.conduct import Progress, conduct
-from activities.endings import ANOTHER_MACHINE, ended, succeeded
+from activities.endings import ANOTHER_MACHINE, cancelled, ended, succeeded
 from activities.kubelet import kubelet_silent
 from activities.look import Sight, look
 from activities.node_watch import wait_for_node
 from activities.operations import Operations, Silent
 from activities.reboot_means import Answer, Asked, WayToReboot
 from fleet.errors import Transient
+from fleet.fault import FaultName
 from fleet.machine import MachineAddress, Power
 from fleet.node import NodeState
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Kubernetes
-from fleet.reason import DEADLINE, NEEDS_APPROVAL, NO_MEANS
+from fleet.reason import (
+    DEADLINE,
+    HOLD_REMOVED,
+    MARK_REMOVED,
+    NEEDS_APPROVAL,
+    NO_MEANS,
+    PAUSED,
+    PREMISE_GONE,
+    UNMANAGED,
+)
 from fleet.request import StepRequest
 from fleet.step import Means
 
@@ -32,6 +42,9 @@ NOT_REBOOTED = "not-rebooted"
 """PERMANENT: every means said no, and the boot id is the old one."""
 MACHINE_GONE = "machine-gone"
 """PERMANENT: the provider says that the machine never comes back."""
+
+STOPS = (MARK_REMOVED, HOLD_REMOVED, UNMANAGED, PAUSED, PREMISE_GONE)
+"""Reasons against a further way. A Node that is gone or claimed meanwhile may be our own doing."""
 
 GLANCE = timedelta(seconds=10)
 """The last look at the node when time is up, however late it is."""
@@ -68,7 +81,9 @@ class RebootActivities:
         if isinstance(ways, Outcome):
             return ways
         progress.acted = bool(begun)
-        answers = await self._ask_in_turn(ways, request, progress)
+        answers, no = await self._ask_in_turn(ways, request, progress)
+        if no and all(each.surely_not for each in answers):
+            return no
         progress.say("waiting for the node to be Ready")
         node = None
         if not all(each.surely_not for each in answers):
@@ -113,12 +128,18 @@ class RebootActivities:
 
     async def _ask_in_turn(
         self, ways: Sequence[WayToReboot], request: StepRequest, progress: Progress
-    ) -> tuple[Answer, ...]:
-        """Ask one way after the other until the boot id changes; the last has all the time left."""
+    ) -> tuple[tuple[Answer, ...], Outcome | None]:
+        """Ask one way after the other until the boot id changes; the last has all the time left.
+
+        With what was answered comes why the rest was not asked, where something spoke against it.
+        """
         answers: list[Answer] = []
         for way in ways:
             if answers and await self._booted_meanwhile(request):
                 break
+            no = await self._against(request) if answers else None
+            if no:
+                return tuple(answers), no
             last = way is ways[-1]
             until = request.deadline if last else min(self._now() + way.limit, request.deadline)
             progress.say(f"rebooting {way.name}")
@@ -126,7 +147,20 @@ class RebootActivities:
             answers.append(answer)
             if booted:
                 break
-        return tuple(answers)
+        return tuple(answers), None
+
+    async def _against(self, request: StepRequest) -> Outcome | None:
+        """Why no further way may be asked. Each is harm of its own, and minutes have gone by.
+
+        A silent node was never drained: one that answers again may run jobs.
+        """
+        sight = await look(self._kubernetes, request, self._now, premise=True)
+        if isinstance(sight, Outcome):
+            return sight if sight.reason in STOPS else None
+        silent = any(each.name is FaultName.HOST_UNREACHABLE for each in request.faults)
+        if silent and not await kubelet_silent(self._kubernetes, sight.node, self._now()):
+            return cancelled(PREMISE_GONE, f"{request.node.name} answers again", sight.node)
+        return None
 
     async def _booted_meanwhile(self, request: StepRequest) -> bool:
         """A last look before the next way: the one before may have been late, not in vain."""

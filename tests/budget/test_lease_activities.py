@@ -14,12 +14,12 @@ from fleet.mark import MarkState
 from fleet.outcome import OutcomeKind
 from fleet.reason import QUEUED
 from fleet.step import Step
-from policies import budget
+from policies import budget, budget_look
 from policies.budget_use import Use
 from policies.document import load
 from policies.exchange import Answer, Batch
 from policies.lease_terms import LeaseTerms
-from policies.ledger import Ledger
+from policies.ledger import Ask, Claim, Ledger
 from simulator.apiserver.injection import Fault
 from tests.cluster import mark, now, request_for
 
@@ -193,6 +193,15 @@ async def test_another_machine_that_owns_the_name_keeps_nobody_elses_lease(quiet
 async def test_an_incident_that_waits_for_a_person_is_found_with_people(quiet_cluster):
     lender = BudgetActivities(Runs("node/c1/n1/m1", at="hand-off"), quiet_cluster.api)
     assert await lender.look_at_leases({"node/c1/n1/m1": "n1"}) == {"node/c1/n1/m1": "with-people"}
+
+
+async def test_a_node_whose_incident_waits_for_an_answer_stays_with_people(quiet_cluster):
+    lender = BudgetActivities(Runs("node/c1/n1/m1", at="ask"), quiet_cluster.api)
+    found = await lender.look_at_leases({"node/c1/n1/m1": "n1"})
+    asker = Ask("node/c1/n1/m1", "n1", (Claim("cluster/c1", 1, hand_offs=True),), SINCE)
+    ledger = budget.hand_off(Ledger(), [asker], SINCE)
+    after = budget_look.looked(ledger, [asker.incident], found, now(), now())
+    assert Use(after).handed_off("cluster/c1") == 1
 
 
 async def test_what_cannot_be_told_keeps_one_lease_and_frees_the_others(quiet_cluster):

@@ -139,6 +139,16 @@ async def test_a_person_may_have_a_hold_put_on_again(quiet_cluster, temporal):
     assert (await quiet_cluster.node()).mark.undo == (UNDO_TAINT,)
 
 
+async def test_a_hold_put_on_again_for_a_fault_that_ended_meanwhile_is_released_like_any_other(
+    quiet_cluster, temporal
+):
+    node = await quiet_cluster.add_node(marked=mark(undo=()), taints=[])
+    request = request_for(node, Step.HOLD, force=True, faults=())
+    outcome = await temporal.run(HoldActivities(quiet_cluster.api).hold, request)
+    assert outcome.kind is OutcomeKind.SUCCEEDED
+    assert (await quiet_cluster.node()).mark.undo == (UNDO_TAINT,)
+
+
 async def test_r30_a_hold_whose_answer_was_lost_is_not_written_twice(quiet_cluster, temporal):
     quiet_cluster.server.faults.order(Trouble(verb="patch", path="/nodes/", drop=True))
     outcome = await held(quiet_cluster, temporal, marked=PENDING)

@@ -14,10 +14,10 @@ from activities.reboot_means import ByPower, ByProvider, FromInside
 from fleet.errors import Transient
 from fleet.machine import Change, MachineAddress
 from fleet.outcome import OutcomeKind
-from fleet.reason import NEEDS_APPROVAL
+from fleet.reason import NEEDS_APPROVAL, PAUSED, PREMISE_GONE
 from fleet.step import Step
 from simulator.provider import Fault
-from tests.cluster import LOST, mark, now, pod_manifest, request_for, running
+from tests.cluster import LOST, conditions, mark, now, pod_manifest, request_for, running
 from tests.provider.machines import provider_in
 
 TWO_CALLS = ("stop", "start")
@@ -81,6 +81,36 @@ async def test_a_restart_that_fails_is_followed_by_a_power_cycle(quiet_cluster, 
         outcome = await temporal.run(reboots(quiet_cluster, server), request)
         assert outcome.kind is OutcomeKind.SUCCEEDED
         assert server.machines.asked == ["power-cycle"]
+
+
+async def answers_again(cluster):
+    """Its network is back; it never booted, and its jobs run on."""
+    await cluster.change_node({"status": {"conditions": conditions(ready="True")}})
+
+
+async def people_keep_it(cluster):
+    await cluster.change_node({"metadata": {"annotations": {"gpumend.io/pause": "mine"}}})
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "reason"), [(answers_again, PREMISE_GONE), (people_keep_it, PAUSED)]
+)
+async def test_before_the_next_means_it_is_looked_again(
+    quiet_cluster, temporal, tmp_path, meanwhile, reason
+):
+    _, request = await silent_node(quiet_cluster)
+    async with provider_in(tmp_path, quiet_cluster) as server:
+        server.faults.order(Fault(method="PUT", path="restart$", fail="agent-away"))
+        begin = server.operations.begin
+
+        async def refuse(*asked):
+            await meanwhile(quiet_cluster)
+            return await begin(*asked)
+
+        server.operations.begin = refuse
+        outcome = await temporal.run(reboots(quiet_cluster, server), request)
+        assert (outcome.kind, outcome.reason) == (OutcomeKind.CANCELLED, reason)
+        assert server.machines.asked == []
 
 
 @pytest.mark.parametrize("power", ["gone", "unknown"])
