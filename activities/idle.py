@@ -12,7 +12,7 @@ from activities.clock import Clock, utc_now
 from activities.conduct import conduct
 from activities.drain import NAMED, PODS
 from activities.endings import ended, succeeded
-from activities.look import Sight, look
+from activities.look import Sight, glance, look
 from activities.pods import DrainTerms, PodClass, classify, may_hold_gpu
 from activities.waiting import list_all
 from fleet.node import Manifest
@@ -47,7 +47,10 @@ class IdleActivities:
         return await conduct(lambda _: self._idle(request))
 
     async def _idle(self, request: StepRequest) -> Outcome:
-        sight = await look(self._kubernetes, request, self._now, premise=False)
+        if request.dry:  # there is no hold of ours to look for
+            sight = await glance(self._kubernetes, request)
+        else:
+            sight = await look(self._kubernetes, request, self._now, premise=False)
         if isinstance(sight, Outcome):
             return sight
         query = {"fieldSelector": f"spec.nodeName={request.node.name}"}

@@ -25,8 +25,8 @@ _DONE: Mapping[Step, tuple[str, str]] = {
     Step.RELEASE: ("IncidentReleased", "given back: takes work again"),
     Step.CLOSE: ("IncidentClosed", "the incident is over"),
 }
-_SILENT = (Step.RECALL, Step.GIVE_BACK)
-"""Steps that serve others and change nothing that anybody waits for."""
+_SILENT = (Step.RECALL, Step.GIVE_BACK, Step.IDLE)
+"""Steps that serve others and change nothing that anybody waits for; all of a rehearsal's are."""
 _STOPPED = (OutcomeKind.CANCELLED, OutcomeKind.SUPERSEDED)
 
 

@@ -6,7 +6,7 @@ from fleet.incident import MAX_ATTEMPTS
 from fleet.open_request import CODE
 from fleet.order import Verb
 from fleet.outcome import OutcomeKind
-from fleet.reason import BUSY_ELSEWHERE, PAUSED
+from fleet.reason import BUSY_ELSEWHERE, NEEDS_APPROVAL, PAUSED
 from fleet.step import Step
 from policies.ladder import Guard, On
 from policies.means import may_launch
@@ -234,6 +234,11 @@ def _wait_left(scene: Scene) -> bool:
     return scene.now < scene.cursor.since + scene.limits.lease_wait
 
 
+def _persons(scene: Scene) -> bool:
+    """Nobody says what a silent machine does: no reason to go on to something harsher."""
+    return scene.cursor is not None and scene.cursor.outcome.reason == NEEDS_APPROVAL
+
+
 def _ended_by_person(scene: Scene) -> bool:
     return scene.cancelled_at is not None
 
@@ -282,5 +287,6 @@ GUARDS: Mapping[Guard, Callable[[Scene], bool]] = {
     Guard.STILL_NEXT: _still_next,
     Guard.TRIED_OUT: lambda scene: not _tries_left(scene),
     Guard.WAIT_LEFT: _wait_left,
+    Guard.PERSONS: _persons,
     Guard.ENDED_BY_PERSON: _ended_by_person,
 }

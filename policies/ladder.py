@@ -101,6 +101,7 @@ class Guard(StrEnum):
     QUEUED = "the ask waits for a grant"
     WAIT_LEFT = "the wait for a lease is not over"
     SETTLING = "it may still be happening"
+    PERSONS = "only a person may allow it"
     ENDED_BY_PERSON = "a person ended it"
 
 
@@ -276,7 +277,7 @@ LADDER: Mapping[tuple[Step | None, On], tuple[Move, ...]] = {
     (Step.RESET_GPU, On.LOST): _lost(Step.RESET_GPU),
     (Step.RESET_GPU, On.STOPPED): _stopped(Step.RESET_GPU),
     (Step.REBOOT, On.DONE): (_go(Step.VERIFY),),
-    (Step.REBOOT, On.FAILED): _CLIMB,
+    (Step.REBOOT, On.FAILED): (*_HEALED, _go(Step.HAND_OFF, Guard.PERSONS), *_CLIMB),
     (Step.REBOOT, On.LATER): _retry(Step.REBOOT),
     (Step.REBOOT, On.LOST): _lost(Step.REBOOT),
     (Step.REBOOT, On.STOPPED): _stopped(Step.REBOOT),

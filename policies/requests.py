@@ -45,6 +45,7 @@ def request_for(scene: Scene, step: Step) -> StepRequest:
         makes_way_for=_next(scene) or Step.REBOOT,
         evidence=_evidence(scene),
         harmless=_harmless(scene) if step is Step.RELEASE else (),
+        dry=scene.dry,
         lose_scratch=bool(drains) and all(each.delete_emptydir for each in drains),
         ask_first=step is Step.END_JOB and any(each.ask_first for each in drains),
         job_labels=scene.policy.scopes.job if step is Step.END_JOB else (),

@@ -10,7 +10,7 @@ from fleet.fault import FaultName
 from fleet.incident import Attempt, Incident
 from fleet.order import Order, Verb
 from fleet.outcome import Outcome, OutcomeKind
-from fleet.reason import QUEUED, UNMANAGED
+from fleet.reason import NEEDS_APPROVAL, QUEUED, UNMANAGED
 from fleet.report import Report
 from fleet.sighting import Sighting
 from fleet.step import REPAIRS, Step
@@ -160,8 +160,11 @@ class Scene:
 
     @once
     def repairs(self) -> tuple[Attempt, ...]:
-        """Repairs that count as tried, whoever did them: also one that failed too often."""
-        tried = [each for each in self.incident.attempts if each.step in REPAIRS]
+        """Repairs that count as tried, whoever did them: also one that failed too often, and not
+        one that waits for a person's word before it begins.
+        """
+        asked = [each for each in self.incident.attempts if each.step in REPAIRS]
+        tried = [each for each in asked if not _persons(each)]
         vain = [each.step for each in tried if each.outcome.kind is OutcomeKind.TRANSIENT]
         given_up = {each for each in vain if vain.count(each) >= self.limits.step_tries}
         return tuple(e for e in tried if e.outcome.kind in TRIED or e.step in given_up)
@@ -299,3 +302,8 @@ class Scene:
                 break
             count += attempt.tries
         return count
+
+
+def _persons(attempt: Attempt) -> bool:
+    """Whether a machine was left alone until a person says what it does: the ladder stops there."""
+    return attempt.step in EMPTY and attempt.outcome.reason == NEEDS_APPROVAL

@@ -48,6 +48,14 @@ async def test_what_holds_no_gpu_of_this_node_for_a_job_leaves_it_idle(
     assert cluster.writes() == []
 
 
+async def test_a_rehearsal_looks_at_a_node_that_carries_nothing_of_ours(cluster, temporal):
+    node = await cluster.add_node(marked=None, taints=[])
+    await cluster.add_pod(pod_manifest("train-0", **GPU))
+    request = request_for(node, Step.IDLE, dry=True)
+    outcome = await temporal.run(IdleActivities(cluster.api).idle, request)
+    assert (outcome.kind, outcome.reason) == (OutcomeKind.TRANSIENT, IN_USE)
+
+
 async def test_a_hold_that_was_taken_off_is_told(cluster, temporal):
     node = await cluster.add_node(taints=[])
     outcome = await looked(cluster, temporal, node)

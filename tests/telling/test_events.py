@@ -48,12 +48,15 @@ def test_each_end_of_a_step_has_its_reason(step, kind, reason, findings, says, t
     assert "uncontained-memory on gpu:3 (xid:95)" in found.message
 
 
-@pytest.mark.parametrize("step", [Step.RECALL, Step.GIVE_BACK])
+SERVING = (Step.RECALL, Step.GIVE_BACK, Step.IDLE)
+
+
+@pytest.mark.parametrize("step", SERVING)
 def test_steps_that_only_serve_others_say_nothing(step):
     assert event_of_step(request_for(NODE, step), Outcome(OutcomeKind.SUCCEEDED)) is None
 
 
-@pytest.mark.parametrize("step", [each for each in Step if each not in ("recall", "give-back")])
+@pytest.mark.parametrize("step", [each for each in Step if each not in SERVING])
 @pytest.mark.parametrize("kind", list(OutcomeKind))
 def test_no_event_carries_the_sentence_of_an_outcome(step, kind):
     said = str(manifest_of(event(step, kind, reason=f"see {SECRET}"), now()))
