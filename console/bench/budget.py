@@ -1,4 +1,5 @@
-"""`gpumend bench budget`: a storm of asks before a real Temporal dev server, and one decision.
+"""`gpumend bench budget`: a storm of asks before a real Temporal dev server, one decision, and one
+incident.
 
 Ten thousand asks by two processes, once in a run that may grow and once on a server that asks for
 a new run every few events. The promise is judged from the histories by `budget_history`. Seconds
@@ -9,12 +10,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from console.bench import decide_speed, machine
+from console.bench import decide_speed, incident_cost, machine
 from console.bench.budget_storm import PROCESSES, Storm, storm
 
 ASKS = 10_000
 NEW_RUN_EVERY = 6
-IN_A_BATCH = 625
+IN_A_BATCH = 500
 """Asks in one update while the run moves: fewer, since ten updates would not make it move ten
 times."""
 AT_MOST: Mapping[str, float] = {
@@ -25,6 +26,8 @@ AT_MOST: Mapping[str, float] = {
     "moving_events_an_ask": 1.5,
     "moving_beyond_maximum": 0,
     "decide_microseconds": 200,
+    "incident_events": 100,
+    "incident_actions": 25,
 }
 NEW_RUNS = 10
 
@@ -33,6 +36,7 @@ def measure(asks: int = ASKS) -> dict[str, Any]:
     """Every figure, and in `missed` the names of those that are not as they should be."""
     quiet = asyncio.run(storm(asks))
     moving = asyncio.run(storm(asks, new_run_every=NEW_RUN_EVERY, in_a_batch=IN_A_BATCH))
+    incident = asyncio.run(incident_cost.measure())
     decide, dearest, decisions = decide_speed.measure()
     figures = {
         **_figures("", quiet, asks),
@@ -40,6 +44,8 @@ def measure(asks: int = ASKS) -> dict[str, Any]:
         "moving_new_runs": moving.judge.runs - 1,
         "decide_microseconds": round(decide),
         "decide_dearest_microseconds": round(dearest),
+        "incident_events": incident.events,
+        "incident_actions": incident.actions,
     }
     missed = [name for name, most in AT_MOST.items() if figures[name] > most]
     missed += ["moving_new_runs"] * (moving.judge.runs <= NEW_RUNS)
@@ -53,6 +59,7 @@ def measure(asks: int = ASKS) -> dict[str, Any]:
             "moving_new_run_every_events": NEW_RUN_EVERY,
             "moving_asks_in_an_update": IN_A_BATCH,
             "decisions": decisions,
+            "incident_steps": list(incident.steps),
         },
         "targets": {**AT_MOST, "moving_new_runs": NEW_RUNS},
         "machine": machine.describe(),

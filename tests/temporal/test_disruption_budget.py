@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from temporalio import activity
 from temporalio.client import Client, WorkflowHandle, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from activities.adapters.temporal_budget import TemporalBudget
@@ -14,6 +15,7 @@ from activities.coalescer import Coalescer
 from fleet import names
 from fleet.census import Census
 from fleet.order import Said
+from policies.budget_use import CENSUS_GOOD_FOR
 from policies.ledger import Ask, Claim, Ledger
 from policies.ledger_archive import pack
 from tests.temporal.running import LONGEST, record
@@ -29,10 +31,16 @@ class Lender:
     def __init__(self) -> None:
         self.told: list[str] = []
         self.over: set[str] = set()
+        self.lost: list[str] = []
+        self.loses = False
         self.news = asyncio.Event()
 
     @activity.defn(name="grant")
     async def grant(self, incidents: list[str]) -> list[str]:
+        if self.loses:
+            self.lost += incidents
+            self.news.set()
+            raise ApplicationError("nobody hears it", non_retryable=True)
         self.told += incidents
         self.news.set()
         return [each for each in incidents if each in self.over]
@@ -118,3 +126,26 @@ async def test_a_ledger_is_carried_to_the_next_run(server):
         assert await budget.ask(ask("a")) == ""
         found = await handle(server.client, cluster).query(DisruptionBudget.ledger)
         assert [each.incident for each in found.queue] == ["w"]
+
+
+async def test_an_old_census_grants_nothing_and_a_fresh_one_serves_who_waits(server):
+    old = datetime.now(UTC) - 2 * CENSUS_GOOD_FOR
+    async with lending(server.client, counted=False) as (budget, lender, cluster):
+        told = TemporalBudget(lambda: server.client, cluster)
+        await told.census(Census(old))
+        assert "s old (at most 60 s)" in await budget.ask(ask("a"))
+        await told.census(Census(datetime.now(UTC)))
+        await lender.news.wait()
+        assert lender.told == ["a"]
+        assert await budget.ask(ask("a")) == ""
+
+
+async def test_who_waits_and_asks_again_has_the_lease_though_nobody_could_tell_it(server):
+    async with lending(server.client) as (budget, lender, _):
+        lender.loses = True
+        assert await budget.ask(ask("a")) == ""
+        assert await budget.ask(ask("b")) != ""
+        await budget.give("a")
+        await lender.news.wait()
+        assert (lender.lost, lender.told) == (["b"], [])
+        assert await budget.ask(ask("b")) == ""

@@ -10,7 +10,9 @@ import pytest_asyncio
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
+from activities.adapters.temporal_budget import TemporalBudget
 from activities.adapters.temporal_memory import TemporalMemory
+from activities.coalescer import Coalescer
 from activities.search_attributes import KEYS
 from fleet import names
 from fleet.incident import End
@@ -94,6 +96,29 @@ async def test_a_budget_keeps_its_ledger_over_several_runs(impatient):
     assert [each.incident for each in ledger.leases] == [f"n{n:02}" for n in range(5, 10)]
     assert ledger.waiting == 20
     assert described.raw_description.workflow_execution_info.first_run_id != described.run_id
+
+
+async def test_asks_of_two_processes_are_all_answered_while_the_run_goes_on_ten_times(impatient):
+    def asks(of: str, number: int) -> list[Ask]:
+        claims, now = (Claim("cluster/c", 5),), datetime.now(UTC)
+        return [Ask(f"{of}-{number}-{n}", f"{of}-{number}-{n}", claims, now) for n in range(3)]
+
+    async with lending(impatient.client) as (one, _, cluster):
+        two = Coalescer(TemporalBudget(lambda: impatient.client, cluster).exchange)
+        handle = impatient.client.get_workflow_handle_for(
+            DisruptionBudget.run, names.budget_workflow_id(cluster)
+        )
+        answers: list[str] = []
+        runs: set[str | None] = set()
+        while len(runs) <= 10:
+            number = len(answers)
+            both = [one.ask(each) for each in asks("a", number)]
+            both += [two.ask(each) for each in asks("b", number)]
+            answers += await asyncio.gather(*both)
+            runs.add((await handle.describe()).run_id)
+        ledger = await handle.query(DisruptionBudget.ledger)
+    assert answers.count("") == 5 == ledger.leased
+    assert ledger.waiting == len(answers) - 5
 
 
 async def test_weeks_of_reports_in_a_hand_off_are_many_short_runs_and_one_hand_off(impatient):
