@@ -6,9 +6,11 @@ first boot is never what is expected. The type alone is a maximum, not a promise
 be on purpose, and is unknown. A type that nobody knows is unknown, not zero.
 """
 
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from probes import catalog
 from probes.machine import Machine
@@ -60,7 +62,7 @@ def instance_type(machine: Machine, environment: Mapping[str, str] = os.environ)
 def best_seen(machine: Machine, kind: str) -> int:
     """The most that was ever seen here; 0 where nothing was, or where it cannot be read."""
     try:
-        return _number((machine.state / _SEEN / kind).read_text("ascii")) or 0
+        return _number(_kept(machine, kind).read_text("ascii")) or 0
     except (OSError, ValueError):
         return 0
 
@@ -69,11 +71,20 @@ def remember(machine: Machine, kind: str, count: int) -> None:
     """Keep a count that is larger than any before; raises OSError where that cannot be written."""
     if not best_seen(machine, kind) < count <= MOST:
         return
-    folder = machine.state / _SEEN
-    folder.mkdir(parents=True, exist_ok=True)
-    fresh = folder / f"{kind}.new"
+    place = _kept(machine, kind)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    fresh = place.with_suffix(".new")
     fresh.write_text(str(count), "ascii")
-    fresh.replace(folder / kind)
+    fresh.replace(place)
+
+
+def _kept(machine: Machine, kind: str) -> Path:
+    """Under the machine's own name: a state folder that came with an image tells nothing of it."""
+    try:
+        uuid = (machine.root / "sys/class/dmi/id/product_uuid").read_bytes().strip()
+    except OSError:
+        uuid = b""
+    return machine.state / _SEEN / f"{kind}-{hashlib.sha256(uuid).hexdigest()[:8]}"
 
 
 def _number(text: str) -> int | None:

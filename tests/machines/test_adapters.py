@@ -79,6 +79,14 @@ def test_fewer_than_were_once_seen_here_is_missing(p5):
     assert look(p5) == {("host", "nic-missing", "adapters:missing")}
 
 
+def test_what_another_machine_once_had_is_not_expected_of_this_one(p5):
+    uuid = p5.root / "sys/class/dmi/id/product_uuid"
+    write(uuid, "one machine")
+    expectations.remember(p5.subject.machine, expectations.ADAPTERS, 32)
+    write(uuid, "another with the same image")
+    assert expectations.expect(p5.subject.machine, expectations.ADAPTERS).least is None
+
+
 def test_a_type_that_nobody_knows_is_not_expected_to_have_none(p5, monkeypatch):
     monkeypatch.setenv(expectations.TYPE, "p99.metal")
     assert expectations.expect(p5.subject.machine, expectations.ADAPTERS).most is None
