@@ -1,12 +1,20 @@
 """Fixtures that several folders need."""
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.cluster import Temporal, cluster_in
 
-# A machine under load is no failure: examples are counted, not timed.
-settings.register_profile("gpumend", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A machine under load is no failure: examples are counted, not timed. One commit tries the same
+# examples everywhere, so that a failure is the commit's; GPUMEND_SEARCH=1 looks for new ones.
+settings.register_profile(
+    "gpumend",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=not os.environ.get("GPUMEND_SEARCH"),
+)
 settings.load_profile("gpumend")
 
 

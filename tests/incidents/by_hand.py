@@ -58,7 +58,7 @@ def lead(node: Node) -> tuple[list[str], str]:
         if not step:
             return hand_over(node)
         repair(node, step)
-        if step == "replace":
+        if step == "replace" and node.did[-1] == "replace":
             return [*node.did, *give_back(node)], "replaced"
     return [*node.did, "release", *give_back(node), "close"], "repaired"
 
@@ -112,6 +112,8 @@ def repair(node: Node, step: str) -> None:
     if node.drained_for != step and not node.silent:
         spend(node, "drain")
         node.drained_for = step
+        if next_step(node) != step:
+            return  # while jobs left, another fault's time was up
     aims = [each for each in node.faults if left_for(node, each)[:1] == [step]]
     reset = {each.gpu for each in aims}
     spend(node, step)
