@@ -47,8 +47,12 @@ class Settings:
 
     @property
     def unseen(self) -> bool:
-        """Whether a fault may come and pass while nobody could be told of it."""
-        return self.without == "api"
+        """Whether a fault may come and pass while nobody could be told of it.
+
+        A new watcher leads when the Lease of the killed one has run out; a flap lasts no longer.
+        """
+        blind = self.kill is not None and self.kill.process == "watcher"
+        return self.without == "api" or blind
 
     @property
     def limit(self) -> float:

@@ -121,6 +121,8 @@ def test_a_fault_that_passed_while_nobody_could_be_told_need_not_be_an_incident(
     told = [each for each in played(scenario) if each.end != "recovered"]
     assert len(unfinished(scenario, told)) == 1
     assert len(differences(scenario, told)) == 1
+    assert Settings(kill=parse_kill("watcher@admit:before")).unseen
+    assert not Settings(kill=parse_kill("worker@hold:before")).unseen
     assert unfinished(scenario, told, unseen=True) == []
     assert differences(scenario, told, unseen=True) == []
     assert len(unfinished(scenario, [], unseen=True)) == 3
