@@ -51,6 +51,7 @@ class Knowledge:
         self._let_go: set[str] = set()
         self._unheld: dict[str, str] = {}
         self._departed: dict[str, str] = {}
+        self._were_marked: dict[str, str] = {}
         self._returning: dict[str, str] = {}
 
     def report(self, node: NodeState) -> Report:
@@ -131,6 +132,11 @@ class Knowledge:
         """An unmarked node has an open incident."""
         self._departed.setdefault(workflow_id(node), "")
 
+    def was_marked(self, node: NodeState) -> bool:
+        """Whether this very Node object had its mark: then it did not come back without one, its
+        incident has just taken it off and is about to end."""
+        return self._were_marked.get(node.identity.name) == node.identity.uid
+
     def is_departed(self, workflow: str) -> bool:
         """Whether the Node object of this incident was seen to go."""
         return workflow in self._departed
@@ -151,6 +157,7 @@ class Knowledge:
     def is_marked(self, node: NodeState) -> None:
         """A mark is there: what led to it is over."""
         if node.mark is not None and node.mark.uid == node.identity.uid:
+            self._were_marked[node.identity.name] = node.identity.uid
             self._returning.pop(node.identity.name, None)
             self._departed.pop(workflow_id(node), None)
 
@@ -163,6 +170,7 @@ class Knowledge:
             self._clean_since,
             self._unheld,
             self._returning,
+            self._were_marked,
             self.refusals,
         ):
             memory.pop(name, None)

@@ -275,7 +275,7 @@ class Term:
         if node.cool_down is not None:
             name, uid = node.identity.name, node.identity.uid
             self._notify(HoldRemoved(workflow_id(node), name, uid, mark_removed=True))
-        else:
+        elif not self.knowledge.was_marked(node):
             self.knowledge.may_return(node)
             self._judge(node.identity.name)
 

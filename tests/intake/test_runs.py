@@ -181,6 +181,20 @@ async def test_a_mark_copied_from_another_machine_is_dropped(world):
         await world.until(unmarked)
 
 
+async def test_a_node_whose_run_took_the_mark_off_and_has_not_ended_yet_is_not_held_again(world):
+    await world.add_node("n1", SICK)
+    async with world.watching() as watcher:
+        node = await an_owned_node(world)
+        await world.say("n1")
+        await world.change("n1", mark=replace(node.mark, state=MarkState.PROBATION), taints=None)
+        await world.marked("n1", MarkState.PROBATION)
+        await world.change("n1", mark=None)
+        held = len(world.patches())
+        await world.swept(watcher, 4)
+    assert (await world.node("n1")).mark is None
+    assert len(world.patches()) == held
+
+
 def lagging(engine):
     async def open_ids():
         return frozenset()
