@@ -17,6 +17,7 @@ from activities.conduct import Progress, conduct
 from activities.endings import ended, succeeded
 from activities.evictions import LONGEST_GRACE, Evictions
 from activities.look import look
+from activities.node_pods import PODS, bound_to
 from activities.pods import (
     INTERRUPTED,
     WAITED,
@@ -36,8 +37,6 @@ from fleet.ports import Json, Kubernetes
 from fleet.reason import DEADLINE, NEEDS_APPROVAL
 from fleet.request import StepRequest
 from fleet.step import Step
-
-PODS = "/api/v1/pods"
 
 BREATH = timedelta(milliseconds=200)
 """Between rounds at least: however many changes come, the API server is not asked in a loop."""
@@ -125,7 +124,7 @@ class Draining:
         self._settle = settle
         self._evictions = evictions
         self._daemon_sets: dict[str, bool] = {}
-        self._query = {"fieldSelector": f"spec.nodeName={request.node.name}"}
+        self._query = bound_to(request.node.name)
 
     async def run(self) -> Outcome:
         """Rounds until what must be gone is gone, or until there is a reason to stop."""

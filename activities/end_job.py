@@ -10,14 +10,14 @@ from temporalio import activity
 
 from activities.clock import Clock, utc_now
 from activities.conduct import WORKS_LATER, Progress, conduct
-from activities.drain import PODS, SETTLE, Draining
+from activities.drain import SETTLE, Draining
 from activities.endings import ended, succeeded
 from activities.eviction_requests import EvictionRequests
 from activities.evictions import Evictions
 from activities.jobs import Job, job_of, sick_job
 from activities.look import look
+from activities.node_pods import pods_on
 from activities.sick_gpus import sick_gpus
-from activities.waiting import list_all
 from fleet.errors import Refused
 from fleet.node import Manifest
 from fleet.outcome import Outcome, OutcomeKind
@@ -73,8 +73,7 @@ class EndJobActivities:
         sight = await look(self._kubernetes, request, self._now, premise=True)
         if isinstance(sight, Outcome):
             return sight
-        query = {"fieldSelector": f"spec.nodeName={request.node.name}"}
-        pods = (await list_all(self._kubernetes, PODS, query)).objects
+        pods = await pods_on(self._kubernetes, request.node.name)
         sick = await sick_gpus(self._kubernetes, request)
         found = sick_job(pods, request.job_labels, sick)
         if isinstance(found, Job):

@@ -10,11 +10,11 @@ from temporalio import activity
 
 from activities.clock import Clock, utc_now
 from activities.conduct import conduct
-from activities.drain import NAMED, PODS
+from activities.drain import NAMED
 from activities.endings import ended, succeeded
 from activities.look import Sight, glance, look
+from activities.node_pods import pods_on
 from activities.pods import DrainTerms, PodClass, classify, may_hold_gpu
-from activities.waiting import list_all
 from fleet.node import Manifest
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Kubernetes
@@ -53,9 +53,8 @@ class IdleActivities:
             sight = await look(self._kubernetes, request, self._now, premise=False)
         if isinstance(sight, Outcome):
             return sight
-        query = {"fieldSelector": f"spec.nodeName={request.node.name}"}
-        listing = await list_all(self._kubernetes, PODS, query)
-        users = self._users(listing.objects, sight, request)
+        pods = await pods_on(self._kubernetes, request.node.name)
+        users = self._users(pods, sight, request)
         if users:
             named = ", ".join(users[:NAMED])
             return ended(OutcomeKind.TRANSIENT, IN_USE, f"{len(users)}: {named}", sight.node)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from activities.node_pods import is_finished
 from activities.pods import MIRROR_ANNOTATION, OPERATION_LABEL, daemon_set_of, may_hold_gpu
 from activities.sick_gpus import SickGpus
 from fleet.node import Manifest
@@ -62,5 +63,4 @@ def _is_work(pod: Manifest) -> bool:
     metadata = pod["metadata"]
     ours = OPERATION_LABEL in (metadata.get("labels") or {})
     mirror = MIRROR_ANNOTATION in (metadata.get("annotations") or {})
-    phase = (pod.get("status") or {}).get("phase")
-    return not (ours or mirror or daemon_set_of(pod) or phase in ("Succeeded", "Failed"))
+    return not (ours or mirror or daemon_set_of(pod) or is_finished(pod))

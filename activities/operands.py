@@ -5,7 +5,7 @@ patch, so that whoever comes next can give it back. Where an operand would not t
 its way back, the hold takes the form of a cordon, which every DaemonSet tolerates.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -13,9 +13,10 @@ from activities.clock import Clock
 from activities.endings import ended, succeeded
 from activities.look import hold_gone, identity_changed
 from activities.node_change import change_node, mark_patch, merged, taints_patch
+from activities.node_pods import PODS, bound_to, pods_on
 from activities.pods import daemon_set_of, tolerates_hold
 from activities.undo import PAUSED_VALUE, label_entry, paused_labels, undo_changes, without
-from activities.waiting import list_all, wait_until
+from activities.waiting import wait_until
 from fleet.mark import UNDO_CORDON, UNDO_TAINT, Mark
 from fleet.names import HOLD_TAINT
 from fleet.node import Manifest, NodeState
@@ -23,7 +24,6 @@ from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Json, Kubernetes
 from fleet.request import StepRequest
 
-PODS = "/api/v1/pods"
 DEPLOY = "nvidia.com/gpu.deploy."
 HOLDERS = ("device-plugin", "gpu-feature-discovery", "dcgm", "dcgm-exporter")
 """Operands that hold a GPU open. The driver stays: a reset needs it."""
@@ -47,8 +47,7 @@ class Operands:
 
     async def pause(self, request: StepRequest) -> Outcome:
         """SUCCEEDED: none of their pods is left, or there are none. Else why not."""
-        query = {"fieldSelector": f"spec.nodeName={request.node.name}"}
-        pods = (await list_all(self._kubernetes, PODS, query)).objects
+        pods = await pods_on(self._kubernetes, request.node.name)
 
         def judge(manifest: Manifest, node: NodeState) -> Json | Outcome:
             return judge_pause(manifest, node, request, pods)
@@ -56,7 +55,7 @@ class Operands:
         paused = await change_node(self._kubernetes, request, judge)
         if paused.kind is not OutcomeKind.SUCCEEDED:
             return paused
-        left = await self._gone(query, min(self._now() + self._limit, request.deadline))
+        left = await self._gone(request.node.name, min(self._now() + self._limit, request.deadline))
         if not left:
             return paused
         return ended(OutcomeKind.PERMANENT, "gpu-in-use", f"operands stay: {', '.join(left)}")
@@ -67,7 +66,7 @@ class Operands:
             self._kubernetes, request, lambda manifest, node: judge_restore(manifest, node, request)
         )
 
-    async def _gone(self, query: Mapping[str, str], until: datetime) -> tuple[str, ...]:
+    async def _gone(self, node: str, until: datetime) -> tuple[str, ...]:
         """The names of those that are left when time is up."""
         last: tuple[str, ...] = ()
 
@@ -76,7 +75,7 @@ class Operands:
             last = tuple(each["metadata"]["name"] for each in pods if _operand(each))
             return None if last else True
 
-        await wait_until(self._kubernetes, PODS, query, judge, until=until, now=self._now)
+        await wait_until(self._kubernetes, PODS, bound_to(node), judge, until=until, now=self._now)
         return last
 
 

@@ -14,10 +14,11 @@ from activities.endings import succeeded
 from activities.kubelet import kubelet_silent
 from activities.look import hold_gone, identity_changed, node_path
 from activities.node_change import change_node, mark_patch, merged, taints_patch
+from activities.node_pods import PODS, bound_to, pods_on
 from activities.operations import Operations
 from activities.pods import INTERRUPTED, WAITED, DrainTerms, PodClass, plan_drain
 from activities.undo import undo_changes, without
-from activities.waiting import list_all, wait_until
+from activities.waiting import wait_until
 from fleet.errors import NotFound
 from fleet.machine import MachineAddress, Power
 from fleet.mark import UNDO_OUT_OF_SERVICE
@@ -27,7 +28,6 @@ from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Json, Kubernetes
 from fleet.request import StepRequest
 
-PODS = "/api/v1/pods"
 ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
 
 CLEAN_UP = timedelta(minutes=3)
@@ -108,7 +108,7 @@ class OutOfService:
         manifest = await self._kubernetes.get(node_path(request.node.name))
         node = read_node(manifest, request.node.cluster)
         terms = replace(DrainTerms.of(manifest, node, request, ()), gpus_must_be_free=False)
-        query = {"fieldSelector": f"spec.nodeName={request.node.name}"}
+        query = bound_to(request.node.name)
 
         def left(pods: Sequence[Json]) -> str:
             plan = plan_drain(pods, terms, self._now())
@@ -119,7 +119,7 @@ class OutOfService:
 
         if await wait_until(self._kubernetes, PODS, query, judge, until=until, now=self._now):
             return ""
-        return left((await list_all(self._kubernetes, PODS, query)).objects)
+        return left(await pods_on(self._kubernetes, request.node.name))
 
     async def _until_detached(self, node: str, until: datetime) -> str:
         def left(attachments: Sequence[Json]) -> list[str]:

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from activities.clock import Clock
+from activities.node_pods import bound_to
 from activities.pod_manifest import (
     MARGIN_SECONDS,
     has_ended,
@@ -171,7 +172,7 @@ async def unfinished_pods(kubernetes: Kubernetes, node: str) -> tuple[str, ...]:
 
 
 async def _step_pods(kubernetes: Kubernetes, node: str) -> tuple[Json, ...]:
-    query = {"fieldSelector": f"spec.nodeName={node}", "labelSelector": OPERATION_LABEL}
+    query = {**bound_to(node), "labelSelector": OPERATION_LABEL}
     return (await list_all(kubernetes, STEP_PODS, query)).objects
 
 

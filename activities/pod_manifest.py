@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from activities.node_pods import is_finished, phase_of
 from activities.pods import OPERATION_LABEL
 from fleet.instant import format_instant
 from fleet.names import DOMAIN, NAMESPACE
@@ -60,14 +61,14 @@ def step_pod(request: NodeStepRequest, node: str, image: str, now: datetime) -> 
 
 def has_ended(pod: Mapping[str, Any]) -> bool:
     """Whether it runs no more, in whatever way."""
-    return _phase(pod) in ("Succeeded", "Failed") or _terminated(pod) is not None
+    return is_finished(pod) or _terminated(pod) is not None
 
 
 def has_started(pod: Mapping[str, Any]) -> bool:
     """Whether its container runs or ran; Pending with a waiting container has not."""
     states = [each.get("state") or {} for each in _statuses(pod)]
     running = any("running" in state or "terminated" in state for state in states)
-    return running or _phase(pod) in ("Running", "Succeeded", "Failed")
+    return running or phase_of(pod) == "Running" or is_finished(pod)
 
 
 def termination_message(pod: Mapping[str, Any]) -> str:
@@ -111,10 +112,6 @@ def _container(request: NodeStepRequest, image: str) -> Json:
         "securityContext": {"privileged": True},
         "volumeMounts": [{"name": "host", "mountPath": HOST_ROOT}],
     }
-
-
-def _phase(pod: Mapping[str, Any]) -> str:
-    return str((pod.get("status") or {}).get("phase") or "")
 
 
 def _statuses(pod: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from activities.node_pods import is_finished, phase_of
 from activities.protection import protection
 from fleet.instant import parse_instant
 from fleet.names import DOMAIN, HOLD_EFFECT, HOLD_TAINT
@@ -150,7 +151,7 @@ def classify(pod: Manifest, terms: DrainTerms, now: datetime) -> tuple[PodClass,
         or _is_leaving(pod, terms, now)
         or _belongs_to_the_node(pod, terms)
         or _needs_a_word(pod, terms, now)
-        or (PodClass.EVICT, "pending" if _phase(pod) == "Pending" else "")
+        or (PodClass.EVICT, "pending" if phase_of(pod) == "Pending" else "")
     )
 
 
@@ -199,7 +200,7 @@ def _needs_nothing(pod: Manifest) -> tuple[PodClass, str] | None:
     node_owned = any(each.get("kind") == "Node" for each in owners)
     if node_owned or MIRROR_ANNOTATION in (metadata.get("annotations") or {}):
         return PodClass.MIRROR, ""
-    if _phase(pod) in ("Succeeded", "Failed"):
+    if is_finished(pod):
         return PodClass.FINISHED, ""
     return None
 
@@ -256,7 +257,7 @@ def _lost_by_eviction(pod: Manifest, lose_scratch: bool) -> str:
     volumes = (pod.get("spec") or {}).get("volumes") or ()
     scratch = [each["emptyDir"] or {} for each in volumes if "emptyDir" in each]
     on_disk = any(each.get("medium") != "Memory" for each in scratch)
-    if on_disk and not lose_scratch and _phase(pod) != "Pending":
+    if on_disk and not lose_scratch and phase_of(pod) != "Pending":
         return "its emptyDir would be lost"
     return ""
 
@@ -294,10 +295,6 @@ def _planned(pod: Manifest, kind: PodClass, reason: str) -> PlannedPod:
 def _ready(pod: Manifest) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
-
-
-def _phase(pod: Manifest) -> str:
-    return str((pod.get("status") or {}).get("phase", ""))
 
 
 def _group(owner: Mapping[str, Any]) -> str:

@@ -13,12 +13,12 @@ from activities.clock import Clock, utc_now
 from activities.conduct import Progress, conduct
 from activities.endings import ended
 from activities.look import Sight, glance, look
+from activities.node_pods import pods_on
 from activities.node_step import repair_outcome, step_request
 from activities.operands import Operands
 from activities.pinned_pod import NoReport, PinnedPods
 from activities.pods import WAITED, DrainTerms, PlannedPod, may_hold_gpu, plan_drain
 from activities.sick_gpus import sick_gpus
-from activities.waiting import list_all
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Kubernetes
 from fleet.request import StepRequest
@@ -105,8 +105,7 @@ class ResetGpuActivities:
 
     async def _holders(self, sight: Sight, request: StepRequest) -> tuple[PlannedPod, ...]:
         """Pods that the drain should have waited for and that may hold a GPU."""
-        query = {"fieldSelector": f"spec.nodeName={request.node.name}"}
-        pods = (await list_all(self._kubernetes, "/api/v1/pods", query)).objects
+        pods = await pods_on(self._kubernetes, request.node.name)
         waits = replace(request, makes_way_for=Step.RESET_GPU)
         spared = (await sick_gpus(self._kubernetes, request)).spared(pods)
         terms = DrainTerms.of(sight.manifest, sight.node, waits, (), spared)
