@@ -44,8 +44,8 @@ class Outcome:
 
     `reason` is a code of `fleet.reason` where it decides something, `detail` one sentence for
     people. `boot_id` and `uid` are the node's as last seen, `findings` what a verify found, `past`
-    what a recall read (only a SUCCEEDED recall has read everything), `means` the repairs that a
-    recall found the engine able to do to this node (a replacement needs a provider).
+    what a recall read (only a SUCCEEDED recall has read everything), `means` by what
+    a recall found this node to be repairable.
     """
 
     kind: OutcomeKind

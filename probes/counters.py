@@ -23,6 +23,9 @@ class Rise:
         """As a rate."""
         return self.amount * 60.0 / self.seconds
 
+    def __str__(self) -> str:
+        return f"rose by {self.amount} in {self.seconds:.0f} s"
+
 
 @dataclass(slots=True)
 class Counters:

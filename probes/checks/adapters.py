@@ -81,8 +81,8 @@ def _adapter(subject: Subject, adapter: Adapter, usual: Mapping[str, float]) -> 
     part = parse_part(f"nic:{adapter.name}")
     found = [each for port in adapter.ports for each in _port(subject, part, adapter, port, usual)]
     lost = adapter.counters.get(COMMANDS_LOST)
-    rise = None if lost is None else subject.rise((adapter.name, COMMANDS_LOST), lost)
-    if rise is not None and rise.amount:
+    rise = None if lost is None else subject.rise_above((adapter.name, COMMANDS_LOST), lost, 0.0)
+    if rise is not None:
         text = f"{rise.amount} commands without an answer"
         found.append(_degraded(part, "efa:no-completion", text, Severity.FATAL))
     if not adapter.ports:
@@ -102,11 +102,10 @@ def _port(
         text = f"port {port.number} runs at {port.rate:g} Gb/s, others at {fastest:g}"
         yield _degraded(part, "adapters:slow", text)
     for name, limit in PER_MINUTE.items():
-        count = port.counters.get(name)
-        rise = None if count is None else subject.rise((adapter.name, port.number, name), count)
-        if rise is not None and rise.per_minute > limit:
-            text = f"{name} rose by {rise.amount} in {rise.seconds:.0f} s"
-            yield _degraded(part, f"adapters:{name.replace('_', '-')}", text)
+        count, key = port.counters.get(name), (adapter.name, port.number, name)
+        rise = None if count is None else subject.rise_above(key, count, limit)
+        if rise is not None:
+            yield _degraded(part, f"adapters:{name.replace('_', '-')}", f"{name} {rise}")
 
 
 def _state(part: Part, port: Port) -> Iterator[Finding]:

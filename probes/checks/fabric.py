@@ -34,11 +34,11 @@ def check(subject: Subject) -> tuple[Finding, ...]:
 
 def judge(part: Part, gpu: GpuView) -> Iterator[Seen]:
     """Every aspect of one GPU's fabric."""
-    said = gpu.value("fabric")
-    if isinstance(said, tuple) and len(said) == 4:
-        yield _fabric(part, *said)
+    said = gpu.numbers("fabric", 4)
+    if isinstance(said, Mute):
+        yield mute(Check.FABRIC, part, said, "fabric")
     else:
-        yield mute(Check.FABRIC, part, said if isinstance(said, Mute) else NOTHING, "fabric")
+        yield _fabric(part, *said)
     for number, link in enumerate(gpu.c2c):
         yield _c2c(part, number, whole(link.get("status", NOTHING)))
 

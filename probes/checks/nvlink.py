@@ -93,10 +93,10 @@ def _rising(part: Part, key: tuple[str, int, str], said: Value, subject: Subject
     number = whole(said)
     if isinstance(number, Mute):
         return mute(Check.NVLINK, part, number, key[2])
-    rise = subject.rise(("nvlink", *key), number)
-    if rise is None or rise.per_minute <= PER_MINUTE[key[2]]:
+    rise = subject.rise_above(("nvlink", *key), number, PER_MINUTE[key[2]])
+    if rise is None:
         return Aspect.WELL
-    text = f"{key[2]} rose by {rise.amount} in {rise.seconds:.0f} s"
+    text = f"{key[2]} {rise}"
     return _complaint(part, f"nvlink:{key[2].replace('_', '-')}", text)
 
 

@@ -12,8 +12,7 @@ from fleet.finding import Finding
 from fleet.part import Part
 from probes.checks.gpus import Aspect, Seen, mute
 from probes.checks.subject import Subject, fault
-from probes.counters import Rise
-from probes.nvml.view import GpuView, Mute, whole
+from probes.nvml.view import GpuView, Mute
 
 RETIRED_PAGES = 63
 """Pages that a board before Ampere can retire; at this number there is no room for the next."""
@@ -55,22 +54,22 @@ def _flag(part: Part, name: str, said: int | Mute) -> Seen:
 
 def _repair(part: Part, gpu: GpuView) -> Seen:
     """Blackwell repairs channels and cores at the next reset."""
-    said = gpu.value("repair_pending")
-    if not isinstance(said, tuple):
-        return mute(Check.MEMORY, part, _why(said), "repair_pending")
+    said = gpu.numbers("repair_pending", 2)
+    if isinstance(said, Mute):
+        return mute(Check.MEMORY, part, said, "repair_pending")
     if not any(said):
         return Aspect.WELL
     return _complaint(part, "repair:pending", *_LEISURE, f"repair_pending={said}")
 
 
 def _retired(part: Part, gpu: GpuView) -> Seen:
-    pages = [gpu.number("retired_sbe"), gpu.number("retired_dbe")]
-    known = [each for each in pages if isinstance(each, int)]
-    if not known:
-        return mute(Check.MEMORY, part, _why(pages[0]), "retired pages")
-    if sum(known) < RETIRED_PAGES:
+    single, double = gpu.number("retired_sbe"), gpu.number("retired_dbe")
+    if isinstance(single, Mute) and isinstance(double, Mute):
+        return mute(Check.MEMORY, part, single, "retired pages")
+    pages = sum(each for each in (single, double) if isinstance(each, int))
+    if pages < RETIRED_PAGES:
         return Aspect.WELL
-    return _complaint(part, "retire:full", *_REPLACE, f"{sum(known)} pages retired")
+    return _complaint(part, "retire:full", *_REPLACE, f"{pages} pages retired")
 
 
 def _corrected(part: Part, gpu: GpuView, subject: Subject) -> Seen:
@@ -78,24 +77,14 @@ def _corrected(part: Part, gpu: GpuView, subject: Subject) -> Seen:
     said = gpu.number("ecc_corrected")
     if isinstance(said, Mute):
         return mute(Check.MEMORY, part, said, "ecc_corrected")
-    rise = subject.rise(("ecc_corrected", gpu.pci), said)
-    if rise is None or rise.per_minute <= CORRECTED_PER_MINUTE:
+    rise = subject.rise_above(("ecc_corrected", gpu.pci), said, CORRECTED_PER_MINUTE)
+    if rise is None:
         return Aspect.ABSENT
-    return _storm(part, rise)
-
-
-def _storm(part: Part, rise: Rise) -> Finding:
-    said = f"{rise.per_minute:.0f} corrected errors a minute"
-    return _complaint(part, "ecc:corrected-storm", *_LEISURE, said)
+    text = f"{rise.per_minute:.0f} corrected errors a minute"
+    return _complaint(part, "ecc:corrected-storm", *_LEISURE, text)
 
 
 def _complaint(
     part: Part, code: str, name: FaultName, advice: Advice, severity: Severity, said: str
 ) -> Finding:
     return fault(Check.MEMORY, part, name, code, advice, said, severity)
-
-
-def _why(said: object) -> Mute:
-    found = said if isinstance(said, Mute) else whole("")
-    assert isinstance(found, Mute), "a text is no number"
-    return found

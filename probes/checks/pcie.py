@@ -34,12 +34,8 @@ def judge(part: Part, gpu: GpuView, subject: Subject) -> Iterator[Seen]:
         if isinstance(said, Mute):
             yield mute(Check.PCIE, part, said, name)
             continue
-        rise = subject.rise((name, gpu.pci), said)
-        if rise is None or rise.per_minute <= limit:
-            yield Aspect.WELL
-        else:
-            text = f"{name} rose by {rise.amount} in {rise.seconds:.0f} s"
-            yield _complaint(part, code, text, severity)
+        rise = subject.rise_above((name, gpu.pci), said, limit)
+        yield _complaint(part, code, f"{name} {rise}", severity) if rise else Aspect.WELL
 
 
 def _width(part: Part, now: int | Mute, most: int | Mute) -> Seen:

@@ -45,6 +45,11 @@ class Subject:
         """By how much a counter rose since the round before; None in the first."""
         return self.counters.rise(key, value, self.at)
 
+    def rise_above(self, key: Hashable, value: int, per_minute: float) -> Rise | None:
+        """The rise of a counter, if it is more than so much a minute."""
+        rise = self.rise(key, value)
+        return rise if rise is not None and rise.per_minute > per_minute else None
+
     def nvml(self) -> View:
         """What NVML says in this round: asked once, in a child of its own."""
         if self._view is None:

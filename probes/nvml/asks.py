@@ -46,8 +46,6 @@ LINK_FIELDS: Mapping[str, int] = MappingProxyType(
         "receive_errors": 208,
         "integrity": 211,
         "recovery_failed": 214,
-        "effective_ber": 220,
-        "symbol_ber": 222,
     }
 )
 """Of one NVLink. 161-163 exist before Blackwell, 206 and above from there on."""
@@ -118,8 +116,3 @@ CALLS: Mapping[str, Call] = MappingProxyType(
     }
 )
 """What has no field number. Power in milliwatts, margin in degrees to the slowdown."""
-
-RARE: Mapping[str, Call] = MappingProxyType(
-    {"inforom": lambda nvml, gpu: nvml.nvmlDeviceValidateInforom(gpu) or 0}
-)
-"""Slow on some boards: asked only when wanted."""

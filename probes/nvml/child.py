@@ -1,4 +1,4 @@
-"""The disposable process that loads NVML: `python -m probes.nvml.child [--rare]`.
+"""The disposable process that loads NVML: `python -m probes.nvml.child`.
 
 It prints one line of JSON a thing as soon as it knows it (the driver, each GPU, the end), so that
 what was learnt before a hang is not lost. A value that NVML refuses is `[code]`: its return code in
@@ -7,7 +7,7 @@ a list. It judges nothing and keeps nothing; serial numbers and UUIDs are not ev
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,28 +18,27 @@ from probes.nvml import asks
 UNKNOWN_CODE = 999
 
 
-def main(arguments: Sequence[str]) -> int:
+def main() -> int:
     """Print everything; exit status 0 whenever something was printed to its end."""
     nvml: Any = pynvml
-    calls = {**asks.CALLS, **(asks.RARE if "--rare" in arguments else {})}
     if code := _refused(lambda: nvml.nvmlInitWithFlags(0), nvml):
         _print({"init": code})
         return 0
     count = _value(nvml.nvmlDeviceGetCount, nvml)
     _print({"driver": _value(nvml.nvmlSystemGetDriverVersion, nvml), "count": count})
     for index in range(count if isinstance(count, int) else 0):
-        _print(_gpu(nvml, index, calls))
+        _print(_gpu(nvml, index))
     _print({"end": True})
     return 0
 
 
-def _gpu(nvml: Any, index: int, calls: Mapping[str, asks.Call]) -> dict[str, Any]:
+def _gpu(nvml: Any, index: int) -> dict[str, Any]:
     try:
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
     except nvml.NVMLError as problem:
         return {"gpu": index, "handle": [problem.value]}
     values = _fields(nvml, handle, asks.FIELDS.items(), 0)
-    values |= {name: _value(partial(call, nvml, handle), nvml) for name, call in calls.items()}
+    values |= {name: _value(partial(call, nvml, handle), nvml) for name, call in asks.CALLS.items()}
     return {
         "gpu": index,
         "pci": _value(lambda: nvml.nvmlDeviceGetPciInfo(handle).busId, nvml),
@@ -103,4 +102,4 @@ def _print(document: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

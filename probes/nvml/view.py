@@ -11,7 +11,7 @@ from typing import Any
 
 from probes.parts import short_address
 
-NOT_SUPPORTED, NO_PERMISSION, LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND = 3, 4, 12, 13
+NOT_SUPPORTED, LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND = 3, 12, 13
 CORRUPTED_INFOROM, GPU_IS_LOST, RESET_REQUIRED, VERSION_MISMATCH = 14, 15, 16, 18
 DRIVER_NOT_LOADED, TIMEOUT, INTERRUPTS, ARGUMENT_VERSION, UNREADABLE = 9, 10, 11, 25, 999
 ABSENT = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION, 22, 26, 30})
@@ -59,6 +59,13 @@ class GpuView:
     def number(self, name: str) -> int | Mute:
         """A whole number, or why there is none."""
         return whole(self.value(name))
+
+    def numbers(self, name: str, count: int) -> tuple[int, ...] | Mute:
+        """A value of `count` whole numbers, or why there is none."""
+        said = self.value(name)
+        if isinstance(said, tuple) and len(said) == count:
+            return said
+        return said if isinstance(said, Mute) else NOTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,7 @@ from simulator.hardware.state import Gpu
 LINKS = 18
 LINK_SPEED = 26_562
 NOT_SUPPORTED, GPU_IS_LOST = 3, 15
-_OF_NVLINK5 = (
-    *("malformed", "overrun", "receive_errors", "integrity"),
-    *("recovery_failed", "effective_ber", "symbol_ber"),
-)
+_OF_NVLINK5 = ("malformed", "overrun", "receive_errors", "integrity", "recovery_failed")
 
 _LINK: dict[str, Any] = {
     **dict.fromkeys(("replay", "recovery", "crc"), 0),

@@ -54,11 +54,6 @@ class Switch:
         state = Power(self._state.read_text())
         return Power.GONE if state is Power.OFF and self._returned.exists() else state
 
-    @property
-    def returned(self) -> bool:
-        """Whether it was given back, off already or not."""
-        return self._returned.exists()
-
     def show(self, state: Power) -> None:
         """Say how it stands; only for the one who plays it."""
         fresh = self._state.with_suffix(".next")

@@ -53,7 +53,6 @@ HEALTHY: Mapping[str, str] = {
     "gpu.*.unrepairable": "0",
     "gpu.*.fabric": "3 0 0 1",
     "gpu.*.processes": "",
-    "gpu.*.inforom": "0",
 }
 """An idle p5.48xlarge; addresses and minors come from `address`."""
 

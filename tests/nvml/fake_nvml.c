@@ -232,10 +232,6 @@ nvmlReturn_t nvmlDeviceGetRepairStatus(nvmlDevice_t device, nvmlRepairStatus_t *
 nvmlReturn_t nvmlDeviceGetUnrepairableMemoryFlag_v1(nvmlDevice_t device, nvmlUnrepairableMemory_v1_t *flag) {
   return number(device, "unrepairable", &flag->unrepairableMemory);
 }
-nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t device) {
-  unsigned ignored;
-  return number(device, "inforom", &ignored);
-}
 nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfo_v3_t *info) {
   unsigned long long said[4] = {0, 0, 0, 0};
   unsigned oldest = 0;
