@@ -68,6 +68,7 @@ def _checks(subject: Subject, key: bytes, names: tuple[str, ...]) -> tuple[Timed
                 return _locked(names, "a reset needs the GPU")
             subject.keep_open = (descriptor,)
             subject.name_gpus(key)
+            subject.begin()
             return tuple(_timed(subject, name) for name in names)
     except OSError as problem:
         return _locked(names, f"{subject.machine.lock}: {problem.strerror}")

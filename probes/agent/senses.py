@@ -7,7 +7,7 @@ needs the GPU, it stands aside: it asks nothing and starts no child.
 import fcntl
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +15,6 @@ from pathlib import Path
 from fleet.finding import Finding
 from fleet.part import HOST
 from probes import checks, expectations
-from probes.adapters import read_adapters
-from probes.checks import presence
 from probes.checks.subject import Subject, hung, ok
 from probes.machine import Machine
 from probes.parts import Gpu, Naming
@@ -77,18 +75,14 @@ class Senses:
             )
             findings = checks.run(checks.PASSIVE, subject) if examine else ()
             if examine:
-                self._remember()
+                self._remember(subject.counts)
             return Sensed(dict(subject.naming.gpus), (says, *findings), examine)
 
-    def _remember(self) -> None:
+    def _remember(self, counts: Mapping[str, int]) -> None:
         """Keep how many GPUs and adapters this machine has, where that is more than ever before."""
-        root = self.machine.root
-        with suppress(OSError):
-            gpus = len(presence.gpus_on_bus(self._subject))
-            expectations.remember(self.machine, expectations.GPUS, gpus)
-        with suppress(OSError):
-            adapters = len(read_adapters(root, {}))
-            expectations.remember(self.machine, expectations.ADAPTERS, adapters)
+        for kind, count in counts.items():
+            with suppress(OSError):
+                expectations.remember(self.machine, kind, count)
 
 
 @dataclass(slots=True)

@@ -41,6 +41,7 @@ def check(subject: Subject) -> tuple[Finding, ...]:
         return (unknown(Check.ADAPTERS, HOST, "adapters:unreadable", str(problem)),)
     if seen is not None and seen.hung:
         return (hung(Check.ADAPTERS, "reading the adapters"),)
+    subject.counts[expectations.ADAPTERS] = len(there)
     untaken = _untaken(wanted, there)
     counted = _counted(subject, len(there))
     usual = adapters.usual_rate(there)

@@ -25,6 +25,7 @@ def check(subject: Subject) -> tuple[Finding, ...]:
         on_bus = gpus_on_bus(subject)
     except OSError as problem:
         return (unknown(Check.PRESENCE, HOST, "pci:unreadable", str(problem)),)
+    subject.counts[expectations.GPUS] = len(on_bus)
     return (*_counted(subject, len(on_bus)), *_each(subject, on_bus))
 
 

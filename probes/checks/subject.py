@@ -25,7 +25,11 @@ _SERIALS = re.compile(r"GPU-[0-9a-fA-F-]{8,}")
 
 @dataclass(slots=True)
 class Subject:
-    """One machine under examination. `keep_open` are locks that live as long as its children."""
+    """One machine under examination.
+
+    `keep_open` are locks that live as long as its children, `counts` how many of which things the
+    checks of this round found (by their names in `expectations`).
+    """
 
     machine: Machine
     naming: Naming
@@ -33,12 +37,14 @@ class Subject:
     keep_open: tuple[int, ...] = ()
     counters: Counters = field(default_factory=Counters)
     stuck: dict[Thread, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
     at: float = 0.0
     _view: View | None = field(default=None, init=False)
 
     def begin(self, at: float | None = None) -> None:
         """A new round: what several checks share is asked anew. `at` is in monotonic seconds."""
         self._view = None
+        self.counts.clear()
         self.at = time.monotonic() if at is None else at
 
     def rise(self, key: Hashable, value: int) -> Rise | None:

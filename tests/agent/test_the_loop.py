@@ -1,6 +1,7 @@
 """The threads of the agent: a reader that dies or goes blind is noticed, doubts are looked into."""
 
 import fcntl
+import shutil
 import threading
 import time
 from datetime import UTC, datetime
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from probes import expectations
 from probes.agent import log_reader, run
 from probes.agent.api import ApiServer
 from probes.agent.publish import Publisher
@@ -202,3 +204,17 @@ def test_what_the_log_never_said_is_found_by_the_rounds_and_ends_with_them(
     stand.wait_until(lambda: stand.status("Memory") == ("False", "MemoryExhausted"))
     fake.answer("nvidia-smi", fake.smi())
     stand.wait_until(lambda: stand.status("Memory") == HEALTHY)
+
+
+def test_a_round_keeps_the_most_gpus_that_it_ever_saw_on_the_bus(fake):
+    senses = Senses(fake.machine)
+    assert expectations.best_seen(fake.machine, expectations.GPUS) == 0
+    senses.look({}, examine=False)
+    assert expectations.best_seen(fake.machine, expectations.GPUS) == 0
+    senses.look({}, examine=True)
+    assert expectations.best_seen(fake.machine, expectations.GPUS) == 2
+    shutil.rmtree(fake.root / "sys/bus/pci/devices/0000:53:00.0")
+    lost = senses.look({}, examine=True)
+    assert lost is not None
+    assert "presence:missing" in {each.code for each in lost.findings}
+    assert expectations.best_seen(fake.machine, expectations.GPUS) == 2
