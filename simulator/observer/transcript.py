@@ -4,7 +4,7 @@ The shape is `audit.k8s.io/v1`, one JSON object a line, at level RequestResponse
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -76,22 +76,7 @@ PROVIDER = "provider"
 
 def read_change(line: str) -> Write | None:
     """One line of a provider's journal: what it did to which machine; None for a cut line."""
-    try:
-        said = json.loads(line)
-    except ValueError:
-        return None
-    return Write(
-        at=datetime.fromisoformat(said["at"]),
-        user=PROVIDER,
-        verb=str(said["change"]),
-        resource=MACHINES,
-        namespace="",
-        name=str(said["node"]),
-        subresource="",
-        code=200,
-        request=said,
-        response={},
-    )
+    return _entry(line, MACHINES, lambda said: (PROVIDER, said["change"], said["node"]))
 
 
 NOTICES = "notices"
@@ -100,17 +85,23 @@ NOTICES = "notices"
 
 def read_notice(line: str) -> Write | None:
     """One line of what a receiver of notifications wrote down; None for a cut line."""
+    return _entry(line, NOTICES, lambda said: ("", "create", said.get("key", "")))
+
+
+def _entry(line: str, resource: str, whose: Callable[[Any], tuple[str, Any, Any]]) -> Write | None:
+    """What a journal besides the audit says was done: by whom, which verb, to what."""
     try:
         said = json.loads(line)
     except ValueError:
         return None
+    user, verb, name = whose(said)
     return Write(
         at=datetime.fromisoformat(said["at"]),
-        user="",
-        verb="create",
-        resource=NOTICES,
+        user=user,
+        verb=str(verb),
+        resource=resource,
         namespace="",
-        name=str(said.get("key", "")),
+        name=str(name),
         subresource="",
         code=200,
         request=said,
