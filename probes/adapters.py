@@ -1,7 +1,8 @@
 """The network adapters for collectives, as sysfs shows them: EFA, InfiniBand, RoCE. Parsing only.
 
-Not counted: virtual functions, and adapters whose driver is neither of these. What the numbers mean
-is judged by `probes/checks/adapters.py`.
+Not counted: virtual functions, adapters whose driver is neither of these, and, where others speak
+InfiniBand, those that speak Ethernet alone: they are for management. What the numbers mean is
+judged by `probes/checks/adapters.py`.
 """
 
 import re
@@ -26,6 +27,8 @@ FILES = (
 )
 """Reading them asks the adapter's firmware, which may hang: only ever in a child."""
 EFA, MELLANOX = "efa", "mlx5_core"
+INFINIBAND, ETHERNET = "InfiniBand", "Ethernet"
+"""What a port says of its link layer."""
 _EFA_VENDOR, _MELLANOX_VENDOR = "0x1d0f", "0x15b3"
 _INFINIBAND_CLASS = "0x0207"
 _RATE = re.compile(r"(\d+(?:\.\d+)?) Gb/sec(?: \((\d+)X)?")
@@ -57,6 +60,11 @@ class Adapter:
     ports: tuple[Port, ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def ethernet(self) -> bool:
+        """Whether it speaks Ethernet alone."""
+        return bool(self.ports) and all(each.layer == ETHERNET for each in self.ports)
+
 
 def names_in(root: Path) -> tuple[str, ...]:
     """The adapters that a driver has taken; raises OSError where that cannot be listed."""
@@ -66,8 +74,10 @@ def names_in(root: Path) -> tuple[str, ...]:
 
 def read_adapters(root: Path, contents: Mapping[Path, bytes]) -> tuple[Adapter, ...]:
     """The adapters with what was read of their files (`FILES`); raises OSError like `names_in`."""
-    found = (_adapter(root, name, contents) for name in names_in(root))
-    return tuple(each for each in found if each is not None)
+    named = (_adapter(root, name, contents) for name in names_in(root))
+    found = tuple(each for each in named if each is not None)
+    infiniband = any(port.layer == INFINIBAND for each in found for port in each.ports)
+    return tuple(each for each in found if not (infiniband and each.ethernet))
 
 
 def functions_on_bus(root: Path) -> Mapping[str, str]:

@@ -108,6 +108,22 @@ def test_virtual_functions_and_other_drivers_are_not_counted(infiniband):
     assert len(adapters.check(infiniband.subject)) == 1 + 6
 
 
+def test_an_ethernet_adapter_beside_infiniband_is_for_management_and_may_be_unplugged(infiniband):
+    write(infiniband.port(7) / "link_layer", "Ethernet")
+    write(infiniband.port(7) / "state", "1: DOWN")
+    write(infiniband.port(7) / "phys_state", "3: Disabled")
+    write(infiniband.pci(7) / "class", "0x020000")
+    assert look(infiniband) == set()
+    assert len(adapters.check(infiniband.subject)) == 1 + 7
+
+
+def test_where_all_speak_ethernet_they_are_the_fabric(infiniband):
+    for number in range(8):
+        write(infiniband.port(number) / "link_layer", "Ethernet")
+    write(infiniband.port(7) / "state", "1: DOWN")
+    assert look(infiniband) == {("nic:mlx5_7", "nic-degraded", "adapters:down")}
+
+
 @pytest.mark.parametrize(
     ("state", "physical"),
     [("1: DOWN", "3: Disabled"), ("2: INIT", "5: LinkUp"), ("4: ACTIVE", "2: Polling")],
