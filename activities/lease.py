@@ -11,11 +11,10 @@ from temporalio import activity
 
 from activities.coalescer import Coalescer
 from activities.conduct import WORKS_LATER
-from activities.look import node_path
 from activities.scope_claims import ScopeClaims
 from fleet.errors import NotFound, Refused
 from fleet.mark import MarkState
-from fleet.names import incident_workflow_id
+from fleet.names import incident_workflow_id, node_path
 from fleet.node import read_node
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Grants, Kubernetes

@@ -14,7 +14,7 @@ from fleet.errors import NotFound
 from fleet.finding import Verdict
 from fleet.instant import parse_instant
 from fleet.mark import UNDO_CORDON
-from fleet.names import NAMESPACE, agent_lease
+from fleet.names import LEASES, agent_lease, node_path
 from fleet.node import Manifest, NodeState, read_node
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Kubernetes
@@ -31,11 +31,6 @@ from fleet.request import StepRequest
 
 AGENT_SILENT_AFTER = timedelta(minutes=6)
 """The agent renews its Lease every two minutes: three renewals missed."""
-
-
-def node_path(name: str) -> str:
-    """Where a Node is."""
-    return f"/api/v1/nodes/{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +76,8 @@ async def glance(kubernetes: Kubernetes, request: StepRequest) -> Sight | Outcom
 
 async def agent_alive(kubernetes: Kubernetes, node: str, now: datetime) -> bool:
     """Whether our agent on the node has renewed its Lease lately."""
-    path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{agent_lease(node)}"
     try:
-        lease = await kubernetes.get(path)
+        lease = await kubernetes.get(f"{LEASES}/{agent_lease(node)}")
     except NotFound:
         return False
     try:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from activities.clock import Clock, utc_now
 from activities.kubelet import kubelet_silent
-from activities.look import node_path
 from activities.node_claims import claim_of
 from fleet.errors import NotFound, Refused, Transient
 from fleet.machine import Change
+from fleet.names import node_path
 from fleet.node import NodeIdentity, read_node
 from fleet.ports import Kubernetes, Provider
 from fleet.step import Means

@@ -7,10 +7,9 @@ between is overwritten. A lost answer needs no case of its own: the next read sh
 from collections.abc import Callable, Sequence
 
 from activities.endings import CONTENDED, ended, node_gone
-from activities.look import node_path
 from fleet.errors import Ambiguous, Conflict, NotFound
 from fleet.mark import Mark, format_mark
-from fleet.names import MARK_ANNOTATION
+from fleet.names import MARK_ANNOTATION, node_path
 from fleet.node import Manifest, NodeState, Taint, read_node
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Json, Kubernetes, PatchType

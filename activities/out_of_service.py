@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from activities.clock import Clock
 from activities.endings import succeeded
 from activities.kubelet import kubelet_silent
-from activities.look import hold_gone, identity_changed, node_path
+from activities.look import hold_gone, identity_changed
 from activities.node_change import change_node, mark_patch, merged, taints_patch
 from activities.node_pods import PODS, bound_to, pods_on
 from activities.operations import Operations
@@ -22,7 +22,7 @@ from activities.waiting import wait_until
 from fleet.errors import NotFound
 from fleet.machine import MachineAddress, Power
 from fleet.mark import UNDO_OUT_OF_SERVICE
-from fleet.names import OUT_OF_SERVICE_TAINT
+from fleet.names import OUT_OF_SERVICE_TAINT, node_path
 from fleet.node import Manifest, NodeState, Taint, read_node
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Json, Kubernetes

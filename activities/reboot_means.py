@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import Protocol
 
 from activities.clock import Clock
-from activities.look import node_path
 from activities.means import by_provider
 from activities.node_step import step_request
 from activities.operations import Operations, Silent
@@ -19,6 +18,7 @@ from activities.out_of_service import OutOfService
 from activities.pinned_pod import NoReport, PinnedPods, Trouble
 from fleet.errors import NotFound, Refused
 from fleet.machine import Change, MachineAddress, Operation, OperationState, Power
+from fleet.names import node_path
 from fleet.ports import Kubernetes
 from fleet.request import StepRequest
 from fleet.step import Means, NodeStepResult

@@ -12,7 +12,7 @@ from temporalio import activity
 from activities.clock import Clock
 from activities.conduct import Progress
 from activities.endings import cancelled, ended, succeeded
-from activities.look import Sight, node_path
+from activities.look import Sight
 from activities.node_claims import (
     NODE_CLAIMS,
     OPERATION_ANNOTATION,
@@ -25,6 +25,7 @@ from activities.operations import Operations, Silent
 from activities.waiting import wait_until
 from fleet.errors import Conflict, NotFound, Refused, Transient
 from fleet.machine import Change, MachineAddress, OperationState, Power
+from fleet.names import node_path
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Json, Kubernetes, PatchType
 from fleet.reason import BUSY_ELSEWHERE, DEADLINE, NEEDS_APPROVAL

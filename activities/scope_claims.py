@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from activities.job_claims import jobs_on
 from activities.waiting import list_all
+from fleet.names import node_path
 from fleet.node import NodeIdentity
 from fleet.ports import Kubernetes
 from policies.amounts import Percent, allowed
@@ -36,7 +37,7 @@ class ScopeClaims:
 
         Raises NotFound for a node that is not there, and what the port raises.
         """
-        manifest = await self._kubernetes.get(f"/api/v1/nodes/{node.name}")
+        manifest = await self._kubernetes.get(node_path(node.name))
         own = _scopes(manifest["metadata"].get("labels") or {}, node, terms)
         sizes = await self._sizes(node, terms)
         claims = [

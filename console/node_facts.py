@@ -16,7 +16,7 @@ from fleet.condition import parse_message
 from fleet.errors import NotFound, Refused
 from fleet.fault import Fault
 from fleet.instant import parse_instant
-from fleet.names import DOMAIN, HOLD_TAINT, NAMESPACE, OPEN_ANNOTATION, agent_lease
+from fleet.names import DOMAIN, HOLD_TAINT, LEASES, OPEN_ANNOTATION, agent_lease
 from fleet.node import NodeState, read_node
 from fleet.ports import Json, Kubernetes
 
@@ -51,8 +51,7 @@ async def facts_of(kubernetes: Kubernetes, manifest: Json, cluster: str) -> Node
     """The node and everything beside it that can be read; what cannot is left out."""
     state = read_node(manifest, cluster)
     name = state.identity.name
-    path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{agent_lease(name)}"
-    lease = await _maybe(lambda: kubernetes.get(path))
+    lease = await _maybe(lambda: kubernetes.get(f"{LEASES}/{agent_lease(name)}"))
     selector = f"involvedObject.kind=Node,involvedObject.name={name}"
     query = {"fieldSelector": selector}
     events = await _maybe(lambda: list_all(kubernetes, EVENTS, query))

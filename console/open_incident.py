@@ -14,7 +14,7 @@ from console.servers import Away
 from console.which import manifest_of, near_names, node_name
 from fleet.errors import NotFound, Refused, Transient
 from fleet.fault import FaultName
-from fleet.names import MANAGED_LABEL, OPEN_ANNOTATION
+from fleet.names import MANAGED_LABEL, OPEN_ANNOTATION, node_path
 from fleet.node import NodeState, read_node
 from fleet.open_request import OpenRequest, format_open_request
 from fleet.ports import Json, Kubernetes, PatchType
@@ -81,4 +81,4 @@ async def _write(kubernetes: Kubernetes, manifest: Json, arguments: argparse.Nam
             "annotations": {OPEN_ANNOTATION: format_open_request(request)},
         }
     }
-    await kubernetes.patch(f"/api/v1/nodes/{arguments.node}", body, PatchType.MERGE)
+    await kubernetes.patch(node_path(arguments.node), body, PatchType.MERGE)

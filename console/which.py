@@ -12,7 +12,7 @@ from activities.adapters.temporal_reading import Run, TemporalReading
 from activities.waiting import list_all
 from console.servers import Away, once
 from fleet.errors import NotFound, Refused
-from fleet.names import INCIDENT_WORKFLOW, incident_workflow_id
+from fleet.names import INCIDENT_WORKFLOW, incident_workflow_id, node_path
 from fleet.node import NodeState, read_node
 from fleet.ports import Json, Kubernetes
 
@@ -41,7 +41,7 @@ async def manifest_of(kubernetes: Kubernetes | Away, node: str) -> Json | Away |
     if isinstance(kubernetes, Away):
         return kubernetes
     try:
-        return await once("Kubernetes", lambda: kubernetes.get(f"/api/v1/nodes/{node}"))
+        return await once("Kubernetes", lambda: kubernetes.get(node_path(node)))
     except NotFound:
         return None
     except Refused as problem:

@@ -51,3 +51,12 @@ def budget_workflow_id(cluster: str) -> str:
 def agent_lease(node: str) -> str:
     """The name of the Lease by which a node's agent says that it lives."""
     return f"agent-{node}"
+
+
+LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
+"""Where our Leases are: one an agent, one for the leader."""
+
+
+def node_path(name: str) -> str:
+    """Where a Node is."""
+    return f"/api/v1/nodes/{name}"

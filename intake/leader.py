@@ -11,12 +11,11 @@ from typing import Any
 
 from fleet.errors import Ambiguous, Conflict, NotFound, Refused, Transient
 from fleet.instant import format_micro_instant
-from fleet.names import NAMESPACE
+from fleet.names import LEASES, NAMESPACE
 from fleet.ports import Json, PatchType
 from intake.surroundings import Surroundings
 
 LEASE = "watcher"
-LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 _FAILURES = (Transient, Ambiguous, Refused, TimeoutError)
 
 

@@ -22,11 +22,6 @@ from fleet.open_request import OpenRequest, format_open_request
 from fleet.ports import Json
 
 
-def node_path(name: str) -> str:
-    """Where a Node is in the API."""
-    return f"/api/v1/nodes/{name}"
-
-
 def hold_patch(node: NodeState, mark: Mark, fault: str) -> Json:
     """Hold and mark in one: the taint where there is none of ours yet, an old cool-down ended, a
     person's request taken up."""

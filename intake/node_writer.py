@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fleet.errors import Ambiguous, Conflict, NotFound, Refused, TooManyRequests, Transient
+from fleet.names import node_path
 from fleet.node import NodeState, read_node
 from fleet.ports import PatchType
 from intake.delays import Delays
 from intake.marks import Act, Write
-from intake.node_patch import node_path
 from intake.surroundings import Surroundings
 
 Judge = Callable[[NodeState], Write | None]

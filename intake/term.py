@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from sys import intern
 
+from fleet.names import LEASES
 from fleet.node import NodeState, read_node
 from fleet.opening import Opening
 from fleet.ports import Json
@@ -22,7 +23,6 @@ from intake.census import CensusTaker
 from intake.comparison import Comparison, Findings
 from intake.delivery import Callers, Delivery, HoldRemoved, NodeGone, Notice, Parcel, Returned, due
 from intake.knowledge import Knowledge
-from intake.leader import LEASES
 from intake.list_watch import ListWatch
 from intake.marks import Facts, Standing, let_go, next_write, reopen, standing
 from intake.muster import Muster, Ward

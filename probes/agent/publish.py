@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from fleet.errors import Ambiguous, NotFound, Refused, Transient
 from fleet.instant import format_instant, format_micro_instant
-from fleet.names import DOMAIN, NAMESPACE, agent_lease
+from fleet.names import DOMAIN, LEASES, NAMESPACE, agent_lease
 from fleet.node import Condition
 from probes.agent.conditions import Conditions, digest
 from probes.log import say
@@ -99,7 +99,6 @@ def renew_lease(
     server: Server, node: str, boot_id: str, now: datetime, period: float = LEASE_PERIOD
 ) -> None:
     """Renew the Lease by which others see that the agent lives; create it where it is not."""
-    leases = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
     name = agent_lease(node)
     spec = {
         "holderIdentity": boot_id,
@@ -107,7 +106,7 @@ def renew_lease(
         "renewTime": format_micro_instant(now),
     }
     try:
-        server.patch(f"{leases}/{name}", {"spec": spec}, "application/merge-patch+json")
+        server.patch(f"{LEASES}/{name}", {"spec": spec}, "application/merge-patch+json")
     except NotFound:
         body = {
             "apiVersion": "coordination.k8s.io/v1",
@@ -115,7 +114,7 @@ def renew_lease(
             "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": spec,
         }
-        server.create(leases, body)
+        server.create(LEASES, body)
 
 
 @dataclass(slots=True)

@@ -11,11 +11,11 @@ from activities.adapters.kubernetes import connect
 from fleet.errors import NotFound, Refused, Transient
 from fleet.fault import Advice, FaultName
 from fleet.mark import format_mark
-from fleet.names import MARK_ANNOTATION
+from fleet.names import LEASES, MARK_ANNOTATION
 from fleet.node import read_node
 from fleet.ports import PatchType
 from intake.clock import SystemClock
-from intake.leader import LEASE, LEASES
+from intake.leader import LEASE
 from intake.settings import Settings
 from intake.watcher import Watcher
 from simulator.apiserver.injection import Fault
