@@ -13,7 +13,7 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 PATIENCE_S = 60.0
-"""A real server whose watch cache starts anew may take up to half a minute; nobody waits for ours."""
+"""A real server whose watch cache starts anew may take half a minute; nobody waits for ours."""
 
 
 @cache
