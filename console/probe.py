@@ -16,7 +16,7 @@ from probes.agent.api import ApiServer
 from probes.agent.once import look_once
 from probes.agent.publish import LEASE_PERIOD, Publisher
 from probes.agent.run import ACCEPT_USER_SPACE, ROUTINE_PERIOD, start
-from probes.checks import PASSIVE
+from probes.checks import ACTIVE, PASSIVE
 from probes.log import say
 from probes.machine import HOST_EXEC, machine
 
@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--once", action="store_true", help="run every check once, print, and end")
     parser.add_argument(
-        "--check", action="append", default=[], choices=list(PASSIVE), metavar="NAME"
+        "--check", action="append", default=[], choices=[*PASSIVE, *ACTIVE], metavar="NAME"
     )
     parser.add_argument("--json", action="store_true", help="with --once or list: JSON")
     parser.add_argument("--page", action="store_true", help="with list: docs/checks.md")

@@ -4,7 +4,11 @@ from enum import StrEnum
 
 
 class Check(StrEnum):
-    """What each proves is said where it is implemented (`probes/checks/`)."""
+    """What each proves is said where it is implemented (`probes/checks/`).
+
+    COMPUTE and ALL_REDUCE are active: they take the node's GPUs for themselves, so they are run
+    only by a verify, or by a person, and never by the agent.
+    """
 
     KERNEL_LOG = "kernel-log"
     PRESENCE = "presence"
@@ -18,3 +22,5 @@ class Check(StrEnum):
     ADAPTERS = "adapters"
     DRIVER = "driver"
     HOST = "host"
+    COMPUTE = "compute"
+    ALL_REDUCE = "all-reduce"

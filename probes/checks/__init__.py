@@ -12,6 +12,8 @@ from fleet.finding import Finding, Verdict
 from fleet.part import HOST
 from probes.checks import (
     adapters,
+    all_reduce,
+    compute,
     driver,
     fabric,
     host,
@@ -42,6 +44,11 @@ PASSIVE: Mapping[str, Callable[[Subject], tuple[Finding, ...]]] = MappingProxyTy
 )
 """The checks that ask the machine itself, now; `kernel-log` reads what it said before."""
 
+ACTIVE: Mapping[str, Callable[[Subject], tuple[Finding, ...]]] = MappingProxyType(
+    {Check.COMPUTE: compute.check, Check.ALL_REDUCE: all_reduce.check}
+)
+"""The checks that put load on GPUs that nobody uses; never among the agent's rounds."""
+
 
 def run(names: Iterable[str], subject: Subject) -> tuple[Finding, ...]:
     """Every finding of the named checks; a name that nobody here knows is unknown, not skipped."""
@@ -51,7 +58,7 @@ def run(names: Iterable[str], subject: Subject) -> tuple[Finding, ...]:
 
 def one(name: str, subject: Subject) -> tuple[Finding, ...]:
     """The findings of one check of a round that has begun."""
-    check = PASSIVE.get(name)
+    check = PASSIVE.get(name) or ACTIVE.get(name)
     if check is None:
         said = f"this version has no check {name!r}"
         return (Finding(name, HOST, Verdict.UNKNOWN, code="check:none", evidence=said),)

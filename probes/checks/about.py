@@ -103,6 +103,22 @@ ABOUT: Mapping[Check, About] = MappingProxyType(
             (FaultName.HOST_DEGRADED,),
             "a wrong clock breaks the order of everybody's events",
         ),
+        Check.COMPUTE: About(
+            "does every GPU compute right, keep what is written to its memory, and is it as fast as"
+            " its type is known to be?",
+            "patterns in its own allocation, whole-number matrix products against their known sums,"
+            " rates against the recorded ones of its type, NVML's clocks and PCIe generation while"
+            " it works",
+            (FaultName.WRONG_RESULTS, FaultName.SLOW, FaultName.PCIE_DEGRADED),
+            "silent corruption shows only where a result is compared; memory that others hold is"
+            " unknown, not a fault",
+        ),
+        Check.ALL_REDUCE: About(
+            "do all GPUs of the node add up together, right and fast enough?",
+            "all_reduce_perf of the NCCL tests, else torch.distributed",
+            (FaultName.WRONG_RESULTS, FaultName.SLOW, FaultName.NVLINK_ERROR),
+            "single GPUs may look well where every pair hangs; the first iteration is slow",
+        ),
     }
 )
 
@@ -118,9 +134,7 @@ LEFT_OUT: Mapping[str, str] = MappingProxyType(
         "rows remapped so far (C5)": "a lifetime count never clears: a metric",
         "effective and symbol bit error rates (E4)": "no source says how a driver encodes them",
         "peer-to-peer matrix (E8)": "IOMMU, ACS and containers change its answers",
-        "PCIe generation (F1)": "idle GPUs drop it; judged under load by an active check, not yet",
         "counters 173-179 and 181-183 (F3)": "nobody publishes when they matter",
-        "host bandwidth (F5), clocks under load (G5), active checks (J1-J4)": "not yet",
         "power smoothing (G6)": "Xid 162-165 tell of it and move nothing",
         "EFA remote errors (H6)": "they accuse another node",
         "PCIe width of adapters (H8)": "not yet",
@@ -138,9 +152,9 @@ def as_page() -> str:
         "",
         "Generated from the checks themselves: `gpumend probe list --page`. Each answers *ok*,"
         " *fault* or *unknown*; what a board or driver does not have is neither fault nor health."
-        " The agent runs all of them every two minutes, and every minute while one of their faults"
-        " stands; a verify runs those that policy lists. A fault that a check found ends when the"
-        " same check has passed twice.",
+        " The agent runs all but `compute` and `all-reduce` every two minutes, and every minute"
+        " while one of their faults stands; a verify runs those that policy lists. A fault that a"
+        " check found ends when the same check has passed twice.",
         "",
         "| check | asks | reads | can name | why so |",
         "| --- | --- | --- | --- | --- |",

@@ -10,7 +10,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "checks.md"
 
 
 def test_every_check_says_what_it_reads_and_why():
-    assert set(ABOUT) == set(Check) == {*checks.PASSIVE, Check.KERNEL_LOG}
+    assert set(ABOUT) == set(Check) == {*checks.PASSIVE, *checks.ACTIVE, Check.KERNEL_LOG}
     for about in ABOUT.values():
         assert about.asks and about.reads and about.why and about.faults  # noqa: PT018
     assert all(LEFT_OUT.values())
