@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fleet.fault import Advice, Fault, FaultName
 from fleet.instant import format_instant, parse_instant
 from fleet.part import parse_part
+from fleet.pod import parse_pods
 
 MESSAGE_LIMIT = 8_192
 """Characters of a message; it is cut by whole lines, and `more=<n>` counts what was cut."""
@@ -56,7 +57,9 @@ def _format_fault(fault: Fault) -> str:
         f"part={fault.part} fault={fault.name} code={fault.code} advice={fault.advice}"
         f" count={fault.count} since={format_instant(fault.since)}"
     )
-    return f"{line} id={fault.id}" if fault.id else line
+    identity = f" id={fault.id}" if fault.id else ""
+    hit = f" pods={','.join(fault.pods)}" if fault.pods else ""
+    return f"{line}{identity}{hit}"
 
 
 def _parse_fault(line: str) -> Fault:
@@ -70,6 +73,7 @@ def _parse_fault(line: str) -> Fault:
             count=int(fields["count"]),
             since=parse_instant(fields["since"]),
             id=fields.get("id", ""),
+            pods=parse_pods(fields.get("pods", "")),
         )
     except (KeyError, ValueError) as problem:
         raise ValueError(f"not a fault line: {line[:160]!r} ({problem})") from problem

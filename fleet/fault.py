@@ -108,7 +108,8 @@ class Fault:
 
     `code` says what showed it (`xid:95`, `nvrm:fallen_off_bus`, `condition:Ready=Unknown`); `since`
     is the agent's or the engine's own first sight; `id` is the keyed identity of the part, empty
-    where there is none. Serial numbers and raw log lines never enter here: every reader of nodes
+    where there is none. `pods` are the UIDs of the pods whose work it hit, at most four, as far as
+    that can be told. Serial numbers and raw log lines never enter here: every reader of nodes
     sees them.
     """
 
@@ -119,6 +120,7 @@ class Fault:
     count: int
     since: datetime
     id: str = ""
+    pods: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

@@ -23,7 +23,8 @@ class Finding:
     """The answer of one check about one part.
 
     `fault` is set exactly when the verdict is FAULT. `evidence` is bounded text for the pod log and
-    Temporal history, never for conditions.
+    Temporal history, never for conditions. `pods` are the UIDs of those whose work was hit, where
+    that can be told (`fleet.pod`).
     """
 
     check: str
@@ -34,6 +35,7 @@ class Finding:
     advice: Advice = Advice.NONE
     severity: Severity = Severity.INFO
     evidence: str = ""
+    pods: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.verdict is Verdict.FAULT) != (self.fault is not None):

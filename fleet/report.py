@@ -38,14 +38,22 @@ class Report:
 
     @property
     def fingerprint(self) -> str:
-        """Equal when nothing that matters changed: no counts, no times."""
+        """Equal when nothing that matters changed: no counts, no times.
+
+        That it is known whose work a fault hit is news, once; which pods they are is read anew by
+        whoever acts on it.
+        """
         lines = [
             self.node.uid,
             self.boot_id,
             str(self.witness),
-            *sorted(f"{each.key} {each.code} {each.advice}" for each in self.faults),
+            *sorted(map(_matter, self.faults)),
             *sorted(self.unknown),
             *(() if self.managed else ("opted out",)),
             *(() if self.pause is None else (f"paused: {self.pause}",)),
         ]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def _matter(fault: Fault) -> str:
+    return f"{fault.key} {fault.code} {fault.advice}{' hit' * bool(fault.pods)}"

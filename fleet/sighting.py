@@ -114,7 +114,9 @@ def _stands(known: Sighting | None, fault: Fault, first: datetime, now: datetime
 
 def _fault_of(finding: Finding, known: dict[str, Sighting], now: datetime) -> Fault:
     assert finding.fault is not None, "only a fault is proven"
-    fault = Fault(finding.part, finding.fault, finding.code, finding.advice, 1, now)
+    fault = Fault(
+        finding.part, finding.fault, finding.code, finding.advice, 1, now, pods=finding.pods
+    )
     before = known.get(fault.key)
     return before.fault if before else fault
 

@@ -12,6 +12,7 @@ from typing import Any
 from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding, Verdict
 from fleet.part import Part, parse_part
+from fleet.pod import parse_pods
 
 
 class Step(StrEnum):
@@ -157,6 +158,7 @@ def _fields(finding: Finding) -> dict[str, Any]:
         "advice": finding.advice.value if finding.fault else "",
         "severity": finding.severity.value,
         "evidence": finding.evidence,
+        "pods": finding.pods,
     }
     return {key: value for key, value in fields.items() if value}
 
@@ -172,4 +174,5 @@ def _finding(fields: dict[str, Any]) -> Finding:
         advice=Advice(fields.get("advice", Advice.NONE)),
         severity=Severity(fields.get("severity", Severity.INFO)),
         evidence=fields.get("evidence", ""),
+        pods=parse_pods(",".join(fields.get("pods", ()))),
     )

@@ -2,7 +2,7 @@
 other; what cannot be read is unknown, never healthy.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from fleet.condition import ConditionMessage, parse_message
@@ -71,7 +71,7 @@ def _dated(fault: Fault, now: datetime) -> Fault:
     """A first sight in the future is a wrong clock on the node: ours counts."""
     if fault.since <= now:
         return fault
-    return Fault(fault.part, fault.name, fault.code, fault.advice, fault.count, now, fault.id)
+    return replace(fault, since=now)
 
 
 def _unknown(condition: Condition, why: str) -> Said:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -7,10 +8,12 @@ from hypothesis import strategies as st
 from fleet.condition import MESSAGE_LIMIT, ConditionMessage, format_message, parse_message
 from fleet.fault import Advice, Fault, FaultName
 from fleet.part import Part
+from fleet.pod import PODS_LIMIT, hit
 
 SINCE = datetime(2026, 11, 29, 12, 3, 11, tzinfo=UTC)
 
 parts = st.sampled_from(["gpu:3", "gpu:3/mig:1", "nvlink:3/7", "nic:rdmap16s27", "pci:0000:52:00"])
+hashes = st.from_regex(r"[0-9a-f]{32}", fullmatch=True)
 faults = st.builds(
     Fault,
     part=parts.map(Part),
@@ -24,6 +27,7 @@ faults = st.builds(
         timezones=st.just(UTC),
     ),
     id=st.from_regex(r"([0-9a-f]{8})?", fullmatch=True),
+    pods=st.lists(st.uuids().map(str) | hashes, max_size=PODS_LIMIT, unique=True).map(tuple),
 )
 
 
@@ -45,6 +49,26 @@ def test_a_message_reads_as_in_the_design():
         "part=gpu:3 fault=uncontained-memory code=xid:95 advice=reset-gpu count=12 "
         "since=2026-11-29T12:03:11Z id=7f3a9c01"
     )
+
+
+POD = "4c1f7a52-9a0e-4a6c-8f0b-0d6f2f1f2a11"
+
+
+def test_whose_work_was_hit_stands_at_the_end_of_a_line_and_old_lines_have_none():
+    line = format_message("b1", [replace(a_fault(), pods=(POD,))])
+    assert line.endswith(f"id=7f3a9c01 pods={POD}")
+    assert parse_message(line.rpartition(" ")[0]).faults == (a_fault(),)
+
+
+@pytest.mark.parametrize("text", ["", "web-0", f"{POD}0", POD.upper(), "../../etc", ",,"])
+def test_what_is_no_uid_names_no_pod(text):
+    line = f"{format_message('b1', [a_fault()])} pods={text},{POD}"
+    assert parse_message(line).faults[0].pods == (POD,)
+
+
+def test_of_many_pods_the_last_that_were_hit_stay_in_order_each_once():
+    assert hit((), ["a", "b", "a"]) == ("a", "b")
+    assert hit(("a", "b", "c", "d"), ["b", "e"]) == ("b", "c", "d", "e")
 
 
 def test_a_healthy_condition_still_names_its_boot():

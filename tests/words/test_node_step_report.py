@@ -15,7 +15,7 @@ from fleet.step import (
 )
 
 findings = st.builds(
-    lambda part, sick, evidence: Finding(
+    lambda part, sick, evidence, pods: Finding(
         check="memory",
         part=Part(part),
         verdict=Verdict.FAULT if sick else Verdict.UNKNOWN,
@@ -24,10 +24,12 @@ findings = st.builds(
         advice=Advice.RESET_GPU if sick else Advice.NONE,
         severity=Severity.FATAL,
         evidence=evidence,
+        pods=pods,
     ),
     st.sampled_from(["gpu:0", "gpu:7", "host"]),
     st.booleans(),
     st.text(max_size=40),
+    st.lists(st.uuids().map(str), max_size=2, unique=True).map(tuple),
 )
 
 

@@ -23,6 +23,12 @@ def test_counts_and_times_do_not_change_a_fingerprint():
     assert later.fingerprint == REPORT.fingerprint
 
 
+def test_whose_work_was_hit_is_news_once():
+    hit = replace(REPORT, faults=(replace(LOST, pods=("one",)),))
+    others = replace(REPORT, faults=(replace(LOST, pods=("one", "two")),))
+    assert hit.fingerprint == others.fingerprint != REPORT.fingerprint
+
+
 @pytest.mark.parametrize(
     "changed",
     [
