@@ -1,6 +1,7 @@
 """The checks that a verify can run on a node, by the names that the policy file uses."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class Check(StrEnum):
@@ -24,3 +25,7 @@ class Check(StrEnum):
     HOST = "host"
     COMPUTE = "compute"
     ALL_REDUCE = "all-reduce"
+
+
+ACTIVE: Final = (Check.COMPUTE, Check.ALL_REDUCE)
+"""What they find the agent can neither see for itself nor see the end of."""

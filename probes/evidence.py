@@ -7,6 +7,7 @@ or moves nothing and is only counted.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from fleet.fault import Advice, FaultName, Severity
 from fleet.part import HOST, Part, parse_part
@@ -31,6 +32,32 @@ class Claim:
     severity: Severity
     sub: str = ""
     verdict: bool = False
+
+
+def claim_fields(claim: Claim) -> dict[str, Any]:
+    """A claim as the state directory keeps it."""
+    return {
+        "part": claim.part,
+        "fault": claim.fault.value,
+        "code": claim.code,
+        "advice": claim.advice.value,
+        "severity": claim.severity.value,
+        "sub": claim.sub,
+        "verdict": claim.verdict,
+    }
+
+
+def read_claim(fields: Mapping[str, Any]) -> Claim:
+    """Read it back; raises KeyError, TypeError or ValueError for what is not one."""
+    return Claim(
+        part=parse_part(fields["part"]),
+        fault=FaultName(fields["fault"]),
+        code=str(fields["code"]),
+        advice=Advice(fields["advice"]),
+        severity=Severity(fields["severity"]),
+        sub=str(fields["sub"]),
+        verdict=bool(fields["verdict"]),
+    )
 
 
 @dataclass(frozen=True, slots=True)

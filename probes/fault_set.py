@@ -3,7 +3,8 @@
 A fault of the log is an event: it ends with a new boot, with a reset or a passed verify of its part
 that is later than its last line (sequence numbers, not clocks), or with the driver's word that
 nothing is to be done. A fault that a check reads as a level ends when the same check has passed
-often enough. Silence ends nothing.
+often enough. What only a step can look for (an active check) is found by one, and ends when the
+same check passes in a later one. Silence ends nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
-from fleet.check import Check
+from fleet.check import ACTIVE, Check
 from fleet.fault import Advice, Fault, FaultName, Severity
 from fleet.finding import Finding, Verdict
 from fleet.part import HOST, Part
@@ -115,6 +116,32 @@ class FaultSet:
         for check in {each.check for each in findings}:
             self._passed(check, [each for each in findings if each.check == check])
 
+    def find(self, check: str, claim: Claim, at: datetime) -> None:
+        """A step's active check found this then; told again it is the same finding."""
+        key = _key(check, claim)
+        if key in self.standing or len(self.standing) < CLAIM_LIMIT:
+            self.standing.setdefault(key, Standing(claim, 1, at, -1, check))
+
+    def prove(self, part: Part, checks: Sequence[str], at: datetime) -> None:
+        """These checks of a step passed for a part then: what they alone can find ends."""
+        self._drop(
+            lambda old: (
+                old.source in ACTIVE
+                and old.source in checks
+                and covers(part, old.claim.part)
+                and old.since <= at
+            )
+        )
+
+    def found_by(self, checks: Sequence[str], parts: Sequence[Part]) -> tuple[str, ...]:
+        """Those of the checks by which something stands on one of the parts or on the host."""
+        mine = [
+            old.source
+            for old in self.standing.values()
+            if old.claim.part == HOST or any(covers(scope, old.claim.part) for scope in parts)
+        ]
+        return tuple(each for each in checks if each in mine)
+
     def of_log(self) -> "FaultSet":
         """Only what the log claims."""
         return FaultSet({key: old for key, old in self.standing.items() if not old.source})
@@ -136,8 +163,8 @@ class FaultSet:
 
     @property
     def levels(self) -> bool:
-        """Whether a fault stands that only its check can end."""
-        return any(old.source for old in self.standing.values())
+        """Whether a fault stands that only its check, run by the agent, can end."""
+        return any(old.source and old.source not in ACTIVE for old in self.standing.values())
 
     def faults(self, naming: Naming) -> tuple[Fault, ...]:
         """One a part and kind, worst first."""
@@ -210,8 +237,9 @@ def _speaks_for(well: Part, part: Part) -> bool:
 
 
 def _stands(old: Standing) -> bool:
-    """Whether it was seen often enough; what the log or the driver itself says, it says once."""
-    unambiguous = old.source in ("", Check.RECOVERY_ACTION)
+    """Whether it was seen often enough; what the log or the driver itself says, it says once, and
+    an active check takes its time to be sure."""
+    unambiguous = old.source in ("", Check.RECOVERY_ACTION, *ACTIVE)
     return unambiguous or old.count >= STRIKES.get(old.claim.fault, 1)
 
 

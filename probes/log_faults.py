@@ -48,8 +48,16 @@ def _weighed(answer: Answer, naming: Naming) -> tuple[Evidence, ...]:
 
 
 def apply_records(faults: FaultSet, records: Sequence[Record]) -> None:
-    """End what resets and passed verifies of this boot ended; doing it again changes nothing."""
+    """Take in what steps of this boot left, oldest first; doing it again changes nothing.
+
+    Resets and passed verifies end faults; what an active check found stands until it passes.
+    """
     for record in records:
+        for check, claim in record.found:
+            faults.find(check, claim, record.at)
         if record.kind in (Kind.RESET, Kind.VERIFY):
             for part in record.parts:
                 faults.clear(part, record.through)
+        if record.kind is Kind.VERIFY:
+            for part in record.parts:
+                faults.prove(part, record.checks, record.at)

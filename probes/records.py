@@ -1,4 +1,5 @@
-"""What steps on this node leave behind for the agent: a reset that was done, a verify that passed.
+"""What steps on this node leave behind for the agent: a reset that was done, a verify that passed,
+what an active check found.
 
 One small file a step, named by its operation, in the agent's state directory. `through` is the last
 record of the kernel log that the step knows to be before it: only faults up to there may end. It
@@ -17,6 +18,7 @@ from typing import Any
 
 from fleet.instant import format_instant, parse_instant
 from fleet.part import Part, parse_part
+from probes.evidence import Claim, claim_fields, read_claim
 
 RECORD_LIMIT = 64
 """Records kept; the oldest go first."""
@@ -30,11 +32,16 @@ class Kind(StrEnum):
     RESET = "reset"
     REBOOT = "reboot"
     VERIFY = "verify"
+    FOUND = "found"
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a step did, in which boot, to which parts (`host`: to all of them)."""
+    """What a step did, in which boot, to which parts (`host`: to all of them).
+
+    `checks` are those that passed in a verify; `found` is, by check, what active checks found: the
+    agent runs none of them, so only here does it learn of that, and of its end.
+    """
 
     operation: str
     kind: Kind
@@ -42,6 +49,8 @@ class Record:
     parts: tuple[Part, ...]
     through: int
     at: datetime
+    checks: tuple[str, ...] = ()
+    found: tuple[tuple[str, Claim], ...] = ()
 
 
 def write_record(state: Path, record: Record) -> None:
@@ -56,6 +65,8 @@ def write_record(state: Path, record: Record) -> None:
         "parts": list(record.parts),
         "through": record.through,
         "at": format_instant(record.at),
+        "checks": list(record.checks),
+        "found": [{"check": check, **claim_fields(claim)} for check, claim in record.found],
     }
     write_whole(folder / f"{record.operation}.json", json.dumps(fields))
     _prune(folder)
@@ -73,6 +84,8 @@ def read_record(state: Path, operation: str) -> Record | None:
             parts=tuple(parse_part(each) for each in fields["parts"]),
             through=int(fields["through"]),
             at=parse_instant(fields["at"]),
+            checks=tuple(str(each) for each in fields.get("checks", ())),
+            found=tuple((str(each["check"]), read_claim(each)) for each in fields.get("found", ())),
         )
     except FileNotFoundError:
         return None

@@ -13,10 +13,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from fleet.fault import Advice, FaultName, Severity
 from fleet.instant import format_instant, parse_instant
-from fleet.part import parse_part
-from probes.evidence import Claim
+from probes.evidence import claim_fields, read_claim
 from probes.fault_set import FaultSet, Standing
 from probes.kmsg import Cursor
 from probes.parts import Gpu
@@ -134,15 +132,8 @@ def _text(value: object) -> str:
 
 
 def _fields(old: Standing) -> dict[str, Any]:
-    claim = old.claim
     return {
-        "part": claim.part,
-        "fault": claim.fault.value,
-        "code": claim.code,
-        "advice": claim.advice.value,
-        "severity": claim.severity.value,
-        "sub": claim.sub,
-        "verdict": claim.verdict,
+        **claim_fields(old.claim),
         "count": old.count,
         "since": format_instant(old.since),
         "sequence": old.sequence,
@@ -152,17 +143,8 @@ def _fields(old: Standing) -> dict[str, Any]:
 
 
 def _standing(fields: Mapping[str, Any]) -> Standing:
-    claim = Claim(
-        part=parse_part(fields["part"]),
-        fault=FaultName(fields["fault"]),
-        code=str(fields["code"]),
-        advice=Advice(fields["advice"]),
-        severity=Severity(fields["severity"]),
-        sub=str(fields["sub"]),
-        verdict=bool(fields["verdict"]),
-    )
     return Standing(
-        claim=claim,
+        claim=read_claim(fields),
         count=int(fields["count"]),
         since=parse_instant(fields["since"]),
         sequence=int(fields["sequence"]),

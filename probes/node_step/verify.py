@@ -7,7 +7,7 @@ faults. Unknown does not pass.
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from fleet.check import Check
+from fleet.check import ACTIVE, Check
 from fleet.finding import Finding, Verdict
 from fleet.part import HOST, Part
 from fleet.step import NodeStepRequest
@@ -16,11 +16,13 @@ from probes.agent.memory import load
 from probes.agent.senses import shared
 from probes.checks import kernel_log
 from probes.checks.subject import Subject
-from probes.fault_set import ADVICE_RISING, SEVERITY_RISING
+from probes.evidence import Claim
+from probes.fault_set import ADVICE_RISING, SEVERITY_RISING, FaultSet
+from probes.log_faults import apply_records
 from probes.machine import Machine
 from probes.node_step.premise import DONE, Ending, Reason, check_premise, failed
 from probes.parts import Naming, covers
-from probes.records import Kind, Record, write_record
+from probes.records import Kind, Record, read_records, write_record
 
 _WORST_FIRST = (Verdict.FAULT, Verdict.UNKNOWN, Verdict.OK)
 
@@ -45,7 +47,7 @@ def verify(
         return failed(Reason.STATE_UNWRITABLE)
     verdicts = {each.verdict for each in found}
     if Verdict.FAULT in verdicts:
-        return failed(Reason.FAULT, *found)
+        return _found(machine, request, parts, found, clock())
     if Verdict.UNKNOWN in verdicts:
         return failed(Reason.UNKNOWN, *found)
     return _passed(machine, request, parts, found, through, clock())
@@ -59,10 +61,12 @@ def _look(
     now: datetime,
     accept: bool,
 ) -> tuple[tuple[Finding, ...], int]:
-    subject = Subject(machine, Naming(load(machine.state, request.boot_id).gpus, machine.root))
+    memory = load(machine.state, request.boot_id)
+    subject = Subject(machine, Naming(memory.gpus, machine.root))
     subject.keep_open = (descriptor,)
     subject.name_gpus()
-    asked = [name for name in dict.fromkeys(request.checks) if name != Check.KERNEL_LOG]
+    apply_records(memory.faults, read_records(machine.state, request.boot_id))
+    asked = _asked(memory.faults, request, parts)
     said = [each for each in checks.run(asked, subject) if _concerns(each.part, parts)]
     log, through = kernel_log.check(machine, subject.naming, parts, now, accept)
     silent = [name for name in asked if name not in {each.check for each in said}]
@@ -71,6 +75,38 @@ def _look(
         for name in silent
     ]
     return tuple(sorted([*said, *log, *missing], key=_worst)), through
+
+
+def _asked(faults: FaultSet, request: NodeStepRequest, parts: Sequence[Part]) -> list[str]:
+    """The checks of the request, and those active ones whose findings stand: nothing else could
+    end them."""
+    theirs = faults.found_by(ACTIVE, parts)
+    asked = dict.fromkeys((*request.checks, *theirs))
+    return [name for name in asked if name != Check.KERNEL_LOG]
+
+
+def _found(
+    machine: Machine,
+    request: NodeStepRequest,
+    parts: tuple[Part, ...],
+    found: tuple[Finding, ...],
+    now: datetime,
+) -> Ending:
+    """What active checks found is left for the agent; of what others see it makes its own mind."""
+    active = tuple(
+        (each.check, Claim(each.part, each.fault, each.code, each.advice, each.severity))
+        for each in found
+        if each.fault and each.check in ACTIVE
+    )
+    if active:
+        record = Record(
+            request.operation, Kind.FOUND, request.boot_id, parts, -1, now, found=active
+        )
+        try:
+            write_record(machine.state, record)
+        except (OSError, ValueError):
+            return failed(Reason.STATE_UNWRITABLE, *found)
+    return failed(Reason.FAULT, *found)
 
 
 def _passed(
@@ -85,7 +121,8 @@ def _passed(
     refusal = check_premise(machine, request, now)
     if refusal:
         return refusal
-    record = Record(request.operation, Kind.VERIFY, request.boot_id, parts, through, now)
+    checks = tuple(dict.fromkeys(each.check for each in found))
+    record = Record(request.operation, Kind.VERIFY, request.boot_id, parts, through, now, checks)
     try:
         write_record(machine.state, record)
     except (OSError, ValueError):
