@@ -95,6 +95,19 @@ async def test_a_signal_denies_and_after_a_resume_a_signal_approves_what_is_aske
     assert truth.steps().count("lease") == 1
 
 
+async def test_a_no_by_update_hands_off_in_the_words_of_who_said_it_and_takes_nothing(server):
+    truth = replaceable()
+    async with running(server.client, truth, asking()) as run:
+        ask = await question(run)
+        await run.handle.execute_update("deny", Said("ada", "the vendor comes tomorrow", ask))
+        await run.reached("hand-off")
+        assert "ada denied replace: the vendor comes tomorrow" in await run.card()
+        await run.order("cancel")
+        closing = await run.result()
+    assert closing.end is End.CANCELLED
+    assert not {"lease", "drain", "replace"} & set(truth.steps())
+
+
 async def test_no_answer_within_four_hours_is_a_no(server):
     skipper = TimeSkipper(server.client, config=TimeSkippingConfig(enabled=False))
     truth = replaceable()
