@@ -184,11 +184,17 @@ class Breaker:
         for key, circuit in self.circuits.items():
             if circuit.phase is Phase.OPEN and not circuit.told and key in wards:
                 storm = self._storm(circuit, wards[key])
-                with self._missing("cannot-announce-storm"):
-                    await self._announce(storm)
+                if not self._told_with_its_scope(wards[key]):
+                    with self._missing("cannot-announce-storm"):
+                        await self._announce(storm)
                 self._told[key, circuit.since] = storm.why
                 self._news.set()
         self._told = {at: why for at, why in self._told.items() if at[0] in self.circuits}
+
+    def _told_with_its_scope(self, ward: Ward) -> bool:
+        """The newborn of a pool that is sick as a whole are no second storm."""
+        whole = self.circuits.get(circuit_key(ward.scope))
+        return bool(ward.fault) and whole is not None and whole.phase is Phase.OPEN
 
     def _storm(self, circuit: Circuit, ward: Ward) -> Storm:
         cause = self._callers.cause_of(ward, self.muster)

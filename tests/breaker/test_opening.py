@@ -178,6 +178,23 @@ async def test_nodes_born_with_one_fault_open_it_for_that_fault_alone_however_ol
     assert not pool.why_not("n1")
 
 
+async def test_a_newborn_pool_that_is_sick_as_a_whole_is_one_storm_and_its_births_alone_another():
+    pool = Pool(10, settings=Settings(newborn_faults=2))
+    for name in ("n0", "n1"):
+        pool.born[name] = NOW - timedelta(minutes=5)
+        pool.become(name, "waits")
+    await pool.go_round()
+    assert [each.key for each in pool.storms] == ["born.gpu-lost.pool.x"]
+    newborn = Pool(10, settings=Settings(newborn_faults=2))
+    newborn.born = dict.fromkeys(newborn.born, NOW)
+    for name in newborn.state:
+        newborn.become(name, "waits")
+    await newborn.go_round()
+    await newborn.go_round()
+    assert [each.key for each in newborn.storms] == ["pool.x"]
+    assert "born.gpu-lost.pool.x" in newborn.record
+
+
 async def test_many_faults_born_among_many_nodes_are_no_birth_defect():
     pool = Pool(20)
     pool.born = dict.fromkeys(pool.born, NOW)
