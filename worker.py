@@ -341,6 +341,8 @@ def _log_to_stderr() -> None:
         level=logging.INFO,
         format="at=%(asctime)s level=%(levelname)s from=%(name)s %(message)s",
     )
+    # It writes every address whole, and the one of a webhook is often its password.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 def main(argv: Sequence[str] | None = None, connect: Connect = kubernetes_adapter.connect) -> int:

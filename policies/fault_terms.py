@@ -55,8 +55,8 @@ class Drain(Terms):
 
     deadline: Duration = Field(
         default=parse_duration("30m"),
-        description="How long pods may take to leave, counted from the lease. Default 30m: longer"
-        " than the checkpoint interval of most training jobs.",
+        description="How long pods may take to leave, counted from the lease, or from the launch of"
+        " a successor. Default 30m: longer than the checkpoint interval of most training jobs.",
     )
     after_deadline: AfterDeadline = Field(
         default=AfterDeadline.ASK,

@@ -80,7 +80,7 @@ def _lost(scene: Scene, step: Step) -> Attempt | None:
 
 
 def deadline_of(scene: Scene, step: Step) -> datetime:
-    """The absolute end of a step. A drain's counts from the lease; a retry never extends it."""
+    """The absolute end of a step; a retry never extends it."""
     limits = scene.limits
     if step is Step.DRAIN:
         return _drain_deadline(scene)
@@ -100,13 +100,23 @@ def deadline_of(scene: Scene, step: Step) -> datetime:
 
 
 def _drain_deadline(scene: Scene) -> datetime:
-    """At least one pause from now, so that an empty node is seen to be empty at any time."""
+    """It counts from the lease, or from the end of a launch, whose time is not the Pods'.
+
+    At least one pause from now, so that an empty node is seen to be empty at any time.
+    """
     drain = drain_of(scene, _next(scene) or Step.REBOOT)
     assert drain, "a drain is asked for only where there is one to do"
-    since = scene.leased_at or scene.now
+    since = _may_drain_since(scene)
     if _deadline_spent(scene):
         return scene.now + scene.limits.step_pause
     return max(since + drain.deadline, scene.now + scene.limits.step_pause)
+
+
+def _may_drain_since(scene: Scene) -> datetime:
+    leased, launch = scene.leased_at, scene.incident.last(Step.LAUNCH)
+    if leased is None:
+        return scene.now
+    return max(leased, launch.ended) if launch else leased
 
 
 def _deadline_spent(scene: Scene) -> bool:

@@ -95,6 +95,16 @@ def test_the_node_is_held_first_and_jobs_stay_as_long_as_the_row_says(row):
         assert allowed <= begins < allowed + MINUTES
 
 
+def test_a_successor_that_takes_its_time_takes_none_from_the_pods():
+    fault = a_fault("gpu:3", "memory-exhausted")
+    world = play(Consenting(default_policy(), (fault,), means=tuple(Means)))
+    ready = next(each.ended for each in world.incident.attempts if each.step is Step.LAUNCH)
+    (drain,) = asked(world, Step.DRAIN)
+    terms = default_policy().fault(fault.name).drain
+    assert terms is not None
+    assert drain.deadline == ready + terms.deadline
+
+
 @pytest.mark.parametrize("row", HELD, ids=ids)
 def test_the_drain_ends_when_the_row_says_counted_from_the_lease(row):
     name, within = row[0], row[4]

@@ -88,6 +88,19 @@ def test_bad_usage_is_said_and_ends_with_two(tmp_path, flags, words):
     assert words in err
 
 
+CALLS_A_WEBHOOK = """
+import httpx, worker
+worker._log_to_stderr()
+answers = httpx.MockTransport(lambda request: httpx.Response(200))
+httpx.Client(transport=answers).get("http://hooks.example.org/secret")
+"""
+
+
+def test_the_address_of_a_webhook_is_not_logged():
+    command = [sys.executable, "-c", CALLS_A_WEBHOOK]
+    assert not subprocess.run(command, check=True, capture_output=True).stderr
+
+
 def test_a_namespace_without_our_attributes_is_refused_with_the_command(tmp_path, temporal_server):
     address = temporal_server()
     with worker(tmp_path, "--role", "watcher", TEMPORAL_ADDRESS=address) as process:
