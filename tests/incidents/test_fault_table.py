@@ -98,6 +98,7 @@ def test_the_node_is_held_first_and_jobs_stay_as_long_as_the_row_says(row):
 def test_a_successor_that_takes_its_time_takes_none_from_the_pods():
     fault = a_fault("gpu:3", "memory-exhausted")
     world = play(Consenting(default_policy(), (fault,), means=tuple(Means)))
+    assert world.incident is not None
     ready = next(each.ended for each in world.incident.attempts if each.step is Step.LAUNCH)
     (drain,) = asked(world, Step.DRAIN)
     terms = default_policy().fault(fault.name).drain
