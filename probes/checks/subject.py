@@ -28,7 +28,8 @@ class Subject:
     """One machine under examination.
 
     `keep_open` are locks that live as long as its children, `counts` how many of which things the
-    checks of this round found (by their names in `expectations`).
+    checks of this round found (by their names in `expectations`). Active checks have to be over by
+    `until`, in monotonic seconds; None: they have their own limits only.
     """
 
     machine: Machine
@@ -39,6 +40,7 @@ class Subject:
     stuck: dict[Thread, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     at: float = 0.0
+    until: float | None = None
     _view: View | None = field(default=None, init=False)
 
     def begin(self, at: float | None = None) -> None:
@@ -46,6 +48,10 @@ class Subject:
         self._view = None
         self.counts.clear()
         self.at = time.monotonic() if at is None else at
+
+    def within(self, limit: float) -> float:
+        """So many of `limit` seconds are left to an active check; 0 where it is too late."""
+        return limit if self.until is None else max(0.0, min(limit, self.until - time.monotonic()))
 
     def rise(self, key: Hashable, value: int) -> Rise | None:
         """By how much a counter rose since the round before; None in the first."""

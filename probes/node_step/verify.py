@@ -4,6 +4,7 @@ The kernel log is always among what is read, since a passed verify is what ends 
 faults. Unknown does not pass.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
@@ -64,6 +65,7 @@ def _look(
     memory = load(machine.state, request.boot_id)
     subject = Subject(machine, Naming(memory.gpus, machine.root))
     subject.keep_open = (descriptor,)
+    subject.until = time.monotonic() + (request.not_after - now).total_seconds()
     subject.name_gpus()
     apply_records(memory.faults, read_records(machine.state, request.boot_id))
     asked = _asked(memory.faults, request, parts)
