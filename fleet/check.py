@@ -23,6 +23,7 @@ class Check(StrEnum):
     ADAPTERS = "adapters"
     DRIVER = "driver"
     HOST = "host"
+    LEFT_OVERS = "left-overs"
     COMPUTE = "compute"
     ALL_REDUCE = "all-reduce"
 

@@ -73,6 +73,7 @@ class Counted:
 
     fault: str
     code: str
+    part: Part = HOST
 
 
 Evidence = Claim | Cleared | Counted
@@ -119,7 +120,7 @@ def weigh(reading: Reading, naming: Naming) -> Evidence:
     if reading.kind == "xid" and reading.code == RECOVERY_ACTION_CHANGED:
         return _verdict(reading, naming, code)
     if reading.fault in ("none", FaultName.APPLICATION):
-        return Counted(reading.fault, code)
+        return Counted(reading.fault, code, part_of(reading, naming))
     return Claim(
         part=part_of(reading, naming),
         fault=_fault_name(reading.fault),

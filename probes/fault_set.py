@@ -16,6 +16,7 @@ from fleet.check import ACTIVE, Check
 from fleet.fault import Advice, Fault, FaultName, Severity
 from fleet.finding import Finding, Verdict
 from fleet.part import HOST, Part
+from fleet.pod import hit
 from probes.evidence import EXPLAINABLE, EXPLAINED_BY, Claim
 from probes.parts import Naming, covers, owner_of
 
@@ -63,6 +64,7 @@ class Standing:
     """A claim that stands: how often it was made, since when, and its last line.
 
     `source` is the check that made it, empty for the log; `passes` counts that check's passes.
+    `pods` are those that it hit, as far as it can be told.
     """
 
     claim: Claim
@@ -71,6 +73,7 @@ class Standing:
     sequence: int
     source: str = ""
     passes: int = 0
+    pods: tuple[str, ...] = ()
 
 
 Key = tuple[str, Part, FaultName, str, str]
@@ -82,8 +85,8 @@ class FaultSet:
 
     standing: dict[Key, Standing] = field(default_factory=dict)
 
-    def claim(self, claim: Claim, sequence: int, now: datetime) -> None:
-        """The log claims a fault, in its record `sequence`."""
+    def claim(self, claim: Claim, sequence: int, now: datetime, pods: tuple[str, ...] = ()) -> None:
+        """The log claims a fault, in its record `sequence`, of a process of `pods`."""
         if claim.verdict:
             self._drop(
                 lambda old: (
@@ -92,7 +95,7 @@ class FaultSet:
                     and old.claim.sub != claim.sub
                 )
             )
-        self._count(_key("", claim), Standing(claim, 1, now, sequence))
+        self._count(_key("", claim), Standing(claim, 1, now, sequence, pods=pods))
 
     def clear(self, part: Part, through: int | None = None) -> None:
         """End the log's faults of a part whose last line is not later than record `through`."""
@@ -194,7 +197,8 @@ class FaultSet:
         claim = Claim(
             finding.part, fault, finding.code, finding.advice, finding.severity, wish, verdict
         )
-        self._count(_key(finding.check, claim), Standing(claim, 1, now, -1, finding.check))
+        new = Standing(claim, 1, now, -1, finding.check, pods=finding.pods)
+        self._count(_key(finding.check, claim), new)
 
     def _passed(self, check: str, findings: Sequence[Finding]) -> None:
         """What a check said of the host ends when all that it says is well."""
@@ -218,6 +222,7 @@ class FaultSet:
         else:
             old.claim, old.count, old.passes = new.claim, old.count + 1, 0
             old.sequence = max(old.sequence, new.sequence)
+            old.pods = hit(old.pods, new.pods)
 
     def _merge(self, moved: Standing) -> None:
         old = self.standing.get(_key(moved.source, moved.claim))
@@ -225,6 +230,7 @@ class FaultSet:
             moved.count += old.count
             moved.since = min(moved.since, old.since)
             moved.sequence = max(moved.sequence, old.sequence)
+            moved.pods = hit(old.pods, moved.pods)
         self.restore(moved)
 
     def _drop(self, ended: Callable[[Standing], bool]) -> None:
@@ -258,6 +264,10 @@ def _rank(group: Sequence[Standing]) -> tuple[int, int]:
     return -severity, -max(ADVICE_RISING.index(old.claim.advice) for old in group)
 
 
+def _first(old: Standing) -> tuple[datetime, str]:
+    return old.since, old.claim.code
+
+
 def _fault(part: Part, name: FaultName, group: list[Standing], naming: Naming) -> Fault:
     """The code is that of the worst line; the driver's verdict names it only where it is alone."""
     first = min(
@@ -271,4 +281,5 @@ def _fault(part: Part, name: FaultName, group: list[Standing], naming: Naming) -
         count=sum(old.count for old in group),
         since=min(old.since for old in group),
         id=naming.id(part),
+        pods=hit((), (pod for old in sorted(group, key=_first) for pod in old.pods)),
     )

@@ -1,23 +1,45 @@
 """Let the kernel log, and what was repaired since, change the faults that stand.
 
 The agent does it as the log grows, a verify does it over the whole log: by the same two functions.
+Only the agent, which was there, can tell whose processes the lines are about.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
-from probes.evidence import Claim, Cleared, Evidence, weigh
+from fleet.fault import FaultName
+from probes.applications import Applications
+from probes.evidence import Claim, Cleared, Counted, Evidence, weigh
 from probes.fault_set import FaultSet
+from probes.kernel_log import xid
 from probes.kernel_log.answer import Answer
 from probes.kernel_log.lines import Block
 from probes.kernel_log.read import Reader
 from probes.kmsg import Followed
 from probes.parts import Naming
 from probes.records import Kind, Record
+from probes.whose import Whose
+
+_PROCESS = b"pid="
+Pods = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Who can tell whose processes the lines are about, and keeps whose own faults there were."""
+
+    whose: Whose
+    applications: Applications
 
 
 def take(
-    faults: FaultSet, naming: Naming, reader: Reader, followed: Sequence[Followed], now: datetime
+    faults: FaultSet,
+    naming: Naming,
+    reader: Reader,
+    followed: Sequence[Followed],
+    now: datetime,
+    witness: Witness | None = None,
 ) -> dict[str, int]:
     """Let records of the log change what stands; returns how often each code moved nothing."""
     counted: dict[str, int] = {}
@@ -25,15 +47,38 @@ def take(
         return counted
     block = Block(followed[0].record.sequence, b"\n".join(each.line for each in followed))
     for each, answer in zip(followed, reader.answers(block), strict=True):
-        sequence = each.record.sequence
-        for said in _weighed(answer, naming) if each.new else ():
-            if isinstance(said, Claim):
-                faults.claim(said, sequence, now)
-            elif isinstance(said, Cleared):
-                faults.clear(said.part, sequence)
-            else:
+        evidence = _weighed(answer, naming) if each.new else ()
+        if not evidence:
+            continue
+        pods = _pods(each, answer, naming, witness, now)
+        for said, hit in zip(evidence, pods, strict=True):
+            _move(faults, said, each.record.sequence, hit, now)
+            if isinstance(said, Counted):
                 counted[said.code] = counted.get(said.code, 0) + 1
+                if witness and said.fault == FaultName.APPLICATION:
+                    witness.applications.add(said.part, said.code, hit)
     return counted
+
+
+def _move(faults: FaultSet, said: Evidence, sequence: int, hit: Pods, now: datetime) -> None:
+    if isinstance(said, Claim):
+        faults.claim(said, sequence, now, hit)
+    elif isinstance(said, Cleared):
+        faults.clear(said.part, sequence)
+
+
+def _pods(
+    followed: Followed, answer: Answer, naming: Naming, witness: Witness | None, now: datetime
+) -> Iterable[Pods]:
+    """The pods of each reading's process; none where the line names none, or not clearly whose."""
+    nobody = [()] * len(answer.readings)
+    if witness is None or _PROCESS not in followed.line:
+        return nobody
+    pids = [pid for pid, _ in xid.processes(followed.line.decode("utf-8", "replace"))]
+    if [each.kind for each in answer.readings] != ["xid"] * len(pids):
+        return nobody
+    at = followed.record.usec / 1e6
+    return [witness.whose.pods_of(naming.root, pid, at, now) for pid in pids]
 
 
 def _weighed(answer: Answer, naming: Naming) -> tuple[Evidence, ...]:

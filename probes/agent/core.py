@@ -14,12 +14,15 @@ from fleet.part import HOST
 from probes.agent.conditions import Conditions, conditions, monitor_silent
 from probes.agent.memory import Doubt, Memory, begin_boot
 from probes.agent.untold import Untold, proves
+from probes.applications import Applications
 from probes.kernel_log.read import Reader
 from probes.kmsg import follow
-from probes.log_faults import apply_records, take
+from probes.log_faults import Witness, apply_records, take
 from probes.machine import Machine
 from probes.parts import Gpu, Naming
+from probes.processes import Heard
 from probes.records import Kind, Record
+from probes.whose import hits
 
 EMPTY_LOG = "LogEmpty"
 """A kernel that booted has printed something: an empty log is one that we cannot read."""
@@ -31,7 +34,7 @@ class Core:
     """The knowledge of one boot, and how well our own senses are.
 
     `caught_up`: the log was read to its end since it was opened. `trouble`: what is wrong with our
-    own reading or writing, by code, since when.
+    own reading or writing, by code, since when. `applications`: what jobs did to themselves.
     """
 
     machine: Machine
@@ -41,6 +44,7 @@ class Core:
     examined: bool = False
     trouble: dict[str, datetime] = field(default_factory=dict)
     moved_nothing: Counter[str] = field(default_factory=Counter)
+    applications: Applications = field(default_factory=Applications)
     untold: Untold = field(default_factory=Untold)
     _reader: Reader = field(default_factory=Reader)
 
@@ -54,7 +58,8 @@ class Core:
         cursor, memory = self.memory.cursor, self.memory
         first, lost = cursor.first, cursor.lost
         followed = follow(raw, cursor, self.accept_user_space)
-        counted = take(memory.faults, self.naming, self._reader, followed, now)
+        witness = Witness(memory.whose, self.applications)
+        counted = take(memory.faults, self.naming, self._reader, followed, now, witness)
         if len(self.moved_nothing) < COUNTERS_LIMIT:
             self.moved_nothing.update(counted)
         if first != cursor.first:
@@ -92,9 +97,14 @@ class Core:
             self.memory.gpus = gpus
             self.memory.faults.rename(self.naming)
 
+    def heard(self, heard: Heard, now: datetime) -> None:
+        """The driver listed the processes on its GPUs."""
+        self.memory.whose.remember(heard, now)
+
     def found(self, findings: Sequence[Finding], proof: bool, now: datetime) -> None:
         """One round of checks; `proof` when together they would have shown any standing fault."""
-        self.memory.faults.judge(findings, now)
+        whose = self.memory.whose
+        self.memory.faults.judge([hits(each, whose, now) for each in findings], now)
         if proof:
             self.examined = True
             self.untold.round(findings)

@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from fleet.instant import format_instant, parse_instant
+from fleet.part import parse_part
+from fleet.pod import is_pod_uid
 from probes.evidence import claim_fields, read_claim
 from probes.fault_set import FaultSet, Standing
 from probes.kmsg import Cursor
 from probes.parts import Gpu
 from probes.records import write_whole
+from probes.whose import Seen, Whose
 
 VERSION = 1
 FILE = "agent.json"
@@ -40,7 +43,7 @@ class Memory:
     """All that the agent knows of this boot.
 
     `gpus` are those the driver has listed in it; `doubted_at` is the record after what a doubt says
-    may have been missed.
+    may have been missed; `whose` are the processes that were on its GPUs lately.
     """
 
     cursor: Cursor
@@ -48,13 +51,23 @@ class Memory:
     gpus: dict[str, Gpu] = field(default_factory=dict)
     doubt: Doubt = Doubt.NONE
     doubted_at: int = -1
+    whose: Whose = field(default_factory=Whose)
 
     @property
     def token(self) -> tuple[object, ...]:
         """Changes when there is something new to save."""
         cursor = self.cursor
         counts = sum(old.count + old.passes for old in self.faults.standing.values())
-        return cursor.boot_id, cursor.sequence, cursor.lost, self.doubt, len(self.gpus), counts
+        seen = max((each.at for each in self.whose.seen.values()), default=None)
+        return (
+            cursor.boot_id,
+            cursor.sequence,
+            cursor.lost,
+            self.doubt,
+            len(self.gpus),
+            counts,
+            seen,
+        )
 
 
 def load(state: Path, boot_id: str, node: str | None = None) -> Memory:
@@ -105,6 +118,7 @@ def save(memory: Memory, state: Path, node: str) -> None:
         "doubted_at": memory.doubted_at,
         "gpus": {pci: [gpu.index, gpu.id] for pci, gpu in memory.gpus.items()},
         "standing": [_fields(each) for each in memory.faults.standing.values()],
+        "processes": [_seen_fields(each) for each in memory.whose.seen.values()],
     }
     write_whole(state / FILE, json.dumps(fields, separators=(",", ":")))
 
@@ -122,7 +136,19 @@ def _memory(fields: Mapping[str, Any]) -> Memory:
     faults = FaultSet()
     for each in fields["standing"]:
         faults.restore(_standing(each))
-    return Memory(cursor, faults, gpus, Doubt(fields["doubt"]), int(fields["doubted_at"]))
+    doubt, doubted_at = Doubt(fields["doubt"]), int(fields["doubted_at"])
+    seen = [_seen(each) for each in fields["processes"]]
+    return Memory(cursor, faults, gpus, doubt, doubted_at, Whose({each.pid: each for each in seen}))
+
+
+def _seen_fields(seen: Seen) -> list[Any]:
+    return [seen.pid, seen.started, seen.pod, format_instant(seen.at), sorted(seen.parts)]
+
+
+def _seen(fields: list[Any]) -> Seen:
+    pid, started, pod, at, parts = fields
+    on = frozenset(parse_part(each) for each in parts)
+    return Seen(int(pid), float(started), _text(pod), parse_instant(at), on)
 
 
 def _text(value: object) -> str:
@@ -139,6 +165,7 @@ def _fields(old: Standing) -> dict[str, Any]:
         "sequence": old.sequence,
         "source": old.source,
         "passes": old.passes,
+        "pods": old.pods,
     }
 
 
@@ -150,4 +177,5 @@ def _standing(fields: Mapping[str, Any]) -> Standing:
         sequence=int(fields["sequence"]),
         source=str(fields["source"]),
         passes=int(fields["passes"]),
+        pods=tuple(filter(is_pod_uid, fields["pods"])),
     )

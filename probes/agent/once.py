@@ -13,10 +13,12 @@ from probes import checks
 from probes.agent.core import Core
 from probes.agent.memory import load
 from probes.agent.senses import shared
+from probes.checks import left_overs
 from probes.checks.subject import Subject, unknown
 from probes.kmsg import open_source
 from probes.machine import Machine
 from probes.parts import Naming
+from probes.processes import Heard
 from probes.records import read_records
 
 _BATCH = 512
@@ -48,8 +50,10 @@ def look_once(
     """
     core = Core(machine, load(machine.state, machine.boot_id()), accept)
     subject = Subject(machine, Naming(core.memory.gpus, machine.root))
-    timed = _checks(subject, key, tuple(names) or tuple(checks.PASSIVE))
+    names = tuple(names)
+    timed, heard = _checks(subject, key, names)
     core.named(dict(subject.naming.gpus))
+    core.heard(heard, now)
     try:
         _read(core, now)
     except OSError:
@@ -60,18 +64,22 @@ def look_once(
     return Looked(tuple(core.conditions().values()), timed)
 
 
-def _checks(subject: Subject, key: bytes, names: tuple[str, ...]) -> tuple[Timed, ...]:
+def _checks(
+    subject: Subject, key: bytes, wanted: tuple[str, ...]
+) -> tuple[tuple[Timed, ...], Heard]:
     """Nothing is asked while a reset needs the GPU, nor by who may not take the host lock."""
+    names = wanted or tuple(checks.PASSIVE)
     try:
         with shared(subject.machine.lock) as descriptor:
             if descriptor is None:
-                return _locked(names, "a reset needs the GPU")
+                return _locked(names, "a reset needs the GPU"), Heard()
             subject.keep_open = (descriptor,)
             subject.name_gpus(key)
             subject.begin()
-            return tuple(_timed(subject, name) for name in names)
+            timed = tuple(_timed(subject, name) for name in names)
+            return timed, Heard() if wanted else left_overs.listed(subject)
     except OSError as problem:
-        return _locked(names, f"{subject.machine.lock}: {problem.strerror}")
+        return _locked(names, f"{subject.machine.lock}: {problem.strerror}"), Heard()
 
 
 def _timed(subject: Subject, name: str) -> Timed:

@@ -122,6 +122,7 @@ class Agent:
     def _handle(self, item: Item) -> None:
         if isinstance(item, Sensed):
             self.core.named(item.gpus)
+            self.core.heard(item.heard, self.clock())
             self.core.found(item.findings, item.proof, self.clock())
         elif item.opening < self._opening:
             return
@@ -133,11 +134,18 @@ class Agent:
             self._look_at_boot()
             if item.opening >= self._opening:
                 self.core.take(list(item.raw), self.clock())
+                self._tell_applications()
         else:
             self._problem_since = None
             if not self.core.caught_up:
                 self.core.memory.cursor.behind = 0
             self.core.reached_end()
+
+    def _tell_applications(self) -> None:
+        """A job's own fault moves nothing: here its people find it, and whose it is."""
+        for fault, count in self.core.applications.news():
+            pod = fault.pod or "unknown"
+            say("fault of a job", part=fault.part, code=fault.code, pod=pod, count=count)
 
     def _tick(self, asker: SensesThread, reading: threading.Thread) -> None:
         self._look_at_boot()

@@ -15,9 +15,11 @@ from pathlib import Path
 from fleet.finding import Finding
 from fleet.part import HOST
 from probes import checks, expectations
+from probes.checks import left_overs
 from probes.checks.subject import Subject, hung, ok
 from probes.machine import Machine
 from probes.parts import Gpu, Naming
+from probes.processes import Heard
 
 NAMES = "driver-list"
 """The check that reading the driver's own list of GPUs comes back at all."""
@@ -25,11 +27,13 @@ NAMES = "driver-list"
 
 @dataclass(frozen=True, slots=True)
 class Sensed:
-    """What one look brought: the GPUs by address, findings, and whether all checks were run."""
+    """What one look brought: the GPUs by address, findings, whether all checks were run, and the
+    processes on the GPUs."""
 
     gpus: dict[str, Gpu]
     findings: tuple[Finding, ...]
     proof: bool
+    heard: Heard = field(default_factory=Heard)
 
 
 @contextmanager
@@ -74,9 +78,10 @@ class Senses:
                 hung(NAMES, "reading the driver's list of GPUs") if seen.hung else ok(NAMES, HOST)
             )
             findings = checks.run(checks.PASSIVE, subject) if examine else ()
+            heard = left_overs.listed(subject) if examine else Heard()
             if examine:
                 self._remember(subject.counts)
-            return Sensed(dict(subject.naming.gpus), (says, *findings), examine)
+            return Sensed(dict(subject.naming.gpus), (says, *findings), examine, heard)
 
     def _remember(self, counts: Mapping[str, int]) -> None:
         """Keep how many GPUs and adapters this machine has, where that is more than ever before."""

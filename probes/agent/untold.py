@@ -15,7 +15,12 @@ from fleet.finding import Finding, Verdict
 
 GRACE = 3
 """Rounds in a row in which a check could not tell before its condition says Unknown."""
-BY_NATURE = frozenset({"adapters:expectation-unknown", "nvml:not-supported", "presence:none"})
+BY_NATURE = frozenset(
+    {
+        *("adapters:expectation-unknown", "nvml:not-supported", "presence:none"),
+        "left-overs:namespace",
+    }
+)
 """Codes of what nobody can tell here: no doubt about the node's health."""
 SHOWS_IN: Mapping[str, ConditionType] = MappingProxyType(
     {
@@ -30,6 +35,7 @@ SHOWS_IN: Mapping[str, ConditionType] = MappingProxyType(
         Check.ADAPTERS: ConditionType.NETWORK,
         Check.DRIVER: ConditionType.DRIVER,
         Check.HOST: ConditionType.HOST,
+        Check.LEFT_OVERS: ConditionType.DRIVER,
     }
 )
 

@@ -17,6 +17,7 @@ from probes.checks import (
     driver,
     fabric,
     host,
+    left_overs,
     memory,
     nvlink,
     pci,
@@ -40,6 +41,7 @@ PASSIVE: Mapping[str, Callable[[Subject], tuple[Finding, ...]]] = MappingProxyTy
         Check.ADAPTERS: adapters.check,
         Check.DRIVER: driver.check,
         Check.HOST: host.check,
+        Check.LEFT_OVERS: left_overs.check,
     }
 )
 """The checks that ask the machine itself, now; `kernel-log` reads what it said before."""

@@ -103,6 +103,13 @@ ABOUT: Mapping[Check, About] = MappingProxyType(
             (FaultName.HOST_DEGRADED,),
             "a wrong clock breaks the order of everybody's events",
         ),
+        Check.LEFT_OVERS: About(
+            "does a process hold a GPU that no pod owns, or whose pod is gone?",
+            "NVML's lists of processes, /proc/PID/cgroup, the kubelet's folder of pods",
+            (FaultName.CONFIG_MISMATCH,),
+            "it takes the memory of new work and keeps a reset away; only what stays for ten"
+            " minutes counts, and daemons of the driver never do",
+        ),
         Check.COMPUTE: About(
             "does every GPU compute right, keep what is written to its memory, and is it as fast as"
             " its type is known to be?",
@@ -139,7 +146,6 @@ LEFT_OUT: Mapping[str, str] = MappingProxyType(
         "EFA remote errors (H6)": "they accuse another node",
         "PCIe width of adapters (H8)": "not yet",
         "memory, zombies, process ids (I2)": "the kubelet's own conditions say so",
-        "left-over GPU processes (I5)": "not yet: needs whose work is hit",
     }
 )
 """Checks of others that are not here, each with its reason."""

@@ -7,7 +7,7 @@ boot or to the repair of the part, absence of lines proves nothing.
 
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from fleet.check import Check
@@ -137,7 +137,7 @@ def _concerns(part: Part, parts: Sequence[Part]) -> bool:
 
 def _finding(standing: Fault) -> Finding:
     severity = Severity.FATAL if standing.advice in _SEVERE else Severity.DEGRADED
-    return fault(
+    found = fault(
         Check.KERNEL_LOG,
         standing.part,
         standing.name,
@@ -146,3 +146,4 @@ def _finding(standing: Fault) -> Finding:
         f"{standing.count} lines",
         severity,
     )
+    return replace(found, pods=standing.pods)

@@ -14,6 +14,7 @@ from probes.files import Glimpse, read_files
 from probes.machine import Machine
 from probes.nvml.view import View, read
 from probes.parts import GPU_FILES, Naming, gpus_of
+from probes.processes import Process
 from probes.stuck import Thread
 
 NVIDIA_SMI, NVML = "nvidia-smi", "nvml"
@@ -38,6 +39,7 @@ class Subject:
     keep_open: tuple[int, ...] = ()
     counters: Counters = field(default_factory=Counters)
     stuck: dict[Thread, int] = field(default_factory=dict)
+    left_overs: dict[Process, tuple[float, int]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     at: float = 0.0
     until: float | None = None

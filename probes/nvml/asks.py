@@ -84,11 +84,25 @@ def _fabric(nvml: Any, handle: Any) -> list[int]:
 
 
 def _processes(nvml: Any, handle: Any) -> list[int]:
-    running = nvml.nvmlDeviceGetComputeRunningProcesses_v3(handle)
+    return _ids(nvml.nvmlDeviceGetComputeRunningProcesses_v3(handle))
+
+
+def _graphics(nvml: Any, handle: Any) -> list[int]:
+    return _ids(nvml.nvmlDeviceGetGraphicsRunningProcesses_v3(handle))
+
+
+def _mps(nvml: Any, handle: Any) -> list[int]:
+    """Those that compute through the MPS server, which alone holds the GPU."""
+    return _ids(nvml.nvmlDeviceGetMPSComputeRunningProcesses_v3(handle))
+
+
+def _ids(running: Any) -> list[int]:
     return sorted(int(each.pid) for each in running)[:PROCESS_LIMIT]
 
 
 PROCESS_LIMIT = 256
+PROCESS_LISTS = ("processes", "graphics", "mps")
+"""Names of the lists of processes: who computes, who draws, who computes through MPS."""
 
 Call = Callable[[Any, Any], Any]
 CALLS: Mapping[str, Call] = MappingProxyType(
@@ -113,6 +127,8 @@ CALLS: Mapping[str, Call] = MappingProxyType(
         "unrepairable": lambda nvml, gpu: nvml.nvmlDeviceGetUnrepairableMemoryFlag_v1(gpu),
         "fabric": _fabric,
         "processes": _processes,
+        "graphics": _graphics,
+        "mps": _mps,
     }
 )
 """What has no field number. Power in milliwatts, margin in degrees to the slowdown."""

@@ -11,13 +11,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from simulator.hardware import state
 from simulator.hardware.kernel_log import KernelLog
 from simulator.hardware.nature import Nature
 from simulator.hardware.power import Signal, Switch
+from simulator.hardware.processes import show_processes
 from simulator.hardware.root import BOOT_LINES, build_root, show_boot, show_gpus
 from simulator.hardware.state import Gpu, Hardware
 
@@ -84,12 +84,7 @@ class Machine:
     def hold(self, holder: str, gpus: tuple[int, ...]) -> None:
         """A process has opened these GPUs; none: it has let go."""
 
-        def change(hardware: Hardware, _: float) -> state.Change:
-            others = {key: held for key, held in hardware.holders.items() if key != holder}
-            held = {**others, holder: gpus} if gpus else others
-            return replace(hardware, holders=held), ()
-
-        self._change(change)
+        self._change(lambda hardware, now: state.hold(hardware, holder, gpus, now))
 
     def boot(self) -> None:
         """Start anew: a new boot id, an empty kernel log, and what no boot heals shows again."""
@@ -110,6 +105,7 @@ class Machine:
         fresh.write_text(json.dumps(state.to_fields(hardware)))
         fresh.replace(self._truth)
         show_gpus(self.root, hardware)
+        show_processes(self.root, hardware)
 
     def _start_log(self, hardware: Hardware, lines: tuple[str, ...]) -> None:
         self._log.begin(BOOT_LINES)

@@ -1,7 +1,8 @@
 """The natures of faults: what each prints, what the tools show meanwhile, and what heals it.
 
 A nature is the truth about a broken part. The engine never sees it; it sees the lines and the
-answers of the tools. `{bdf}` in a line is the address without function, as Xid lines have it.
+answers of the tools. `{bdf}` in a line is the address without function, as Xid lines have it,
+`{process}` the process that has the GPU open.
 """
 
 from dataclasses import dataclass
@@ -129,15 +130,27 @@ LINK_FLAP = Nature(
 APPLICATION = Nature(
     name="application",
     lines=(
-        "NVRM: Xid (PCI:{bdf}): 31, pid=13332, name=python3, Ch 00000010, intr 00000000. MMU Fault:"
+        "NVRM: Xid (PCI:{bdf}): 31, {process}, Ch 00000010, intr 00000000. MMU Fault:"
         " ENGINE CE2 HUBCLIENT_CE0 faulted @ 0x7f29_5b8c9000. Fault is of type"
         " FAULT_PRIV_VIOLATION ACCESS_TYPE_VIRT_READ",
-        "NVRM: Xid (PCI:{bdf}): 43, pid=13332, name=python3, channel 0x00000010",
+        "NVRM: Xid (PCI:{bdf}): 43, {process}, channel 0x00000010",
     ),
     cures=frozenset({Cure.TIME}),
     lasts=0.0,
 )
 """A job that read where it may not: the job's fault, the GPU is fine."""
+
+CONTAINED_MEMORY = Nature(
+    name="contained-memory",
+    lines=(
+        "NVRM: Xid (PCI:{bdf}): 63, pid=1896, Row Remapper: New row marked for remapping, reset gpu"
+        " to activate.",
+        "NVRM: Xid (PCI:{bdf}): 94, {process}, Contained: SM (0x1). RST: No, D-RST: No",
+    ),
+    cures=frozenset({Cure.RESET, Cure.BOOT}),
+    symptoms=Symptoms(remap_pending=True),
+)
+"""A bad row that took one process with it; the rest goes on, and a reset applies the remap."""
 
 FIRMWARE = Nature(
     name="firmware",
@@ -192,6 +205,7 @@ NATURES = {
         RELAPSING_MEMORY,
         LINK_FLAP,
         APPLICATION,
+        CONTAINED_MEMORY,
         FIRMWARE,
         STUCK_LINK,
         EXHAUSTED_MEMORY,

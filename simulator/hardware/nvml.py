@@ -65,10 +65,8 @@ def lines(machine: Machine) -> Iterator[dict[str, Any]]:
     hardware = machine.read()
     yield {"driver": DRIVER, "count": len(hardware.gpus)}
     for gpu in hardware.gpus:
-        holders = [
-            number for number, held in enumerate(hardware.holders.values()) if gpu.index in held
-        ]
-        yield _lost(gpu) if gpu.symptoms.lost else _gpu(gpu, [20_000 + each for each in holders])
+        processes = [each.pid for each in hardware.on(gpu.index)]
+        yield _lost(gpu) if gpu.symptoms.lost else _gpu(gpu, processes)
     yield {"end": True}
 
 
@@ -84,6 +82,8 @@ def _gpu(gpu: Gpu, processes: Sequence[int]) -> dict[str, Any]:
         "remap_pending": int(gpu.symptoms.remap_pending),
         "recovery_action": gpu.symptoms.recovery_action,
         "processes": {"list": list(processes)},
+        "graphics": {"list": []},
+        "mps": {"list": []},
     }
     where = f"0000{gpu.bdf.upper()}.0"
     links = [_LINK] * LINKS

@@ -45,9 +45,22 @@ class Due:
     comes_back: bool = False
 
 
+FIRST_PID = 20_000
+"""Process ids below are the host's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """The one process of a holder; `started` in seconds after the boot."""
+
+    pid: int
+    started: float
+
+
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """A machine's truth. `holders` maps a holder (a pod's UID) to the GPUs that it has open."""
+    """A machine's truth. `holders` maps a holder (a pod's UID) to the GPUs that it has open, and
+    `processes` to the process that has; `started` counts those that ever were."""
 
     gpus: tuple[Gpu, ...]
     boot_id: str
@@ -55,6 +68,13 @@ class Hardware:
     boots: int = 1
     due: tuple[Due, ...] = ()
     holders: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    processes: Mapping[str, Process] = field(default_factory=dict)
+    started: int = 0
+
+    def on(self, index: int) -> tuple[Process, ...]:
+        """The processes that have a GPU open."""
+        holders = (each for each, held in self.holders.items() if index in held)
+        return tuple(self.processes[each] for each in holders)
 
 
 Lines = tuple[str, ...]
@@ -71,7 +91,26 @@ def strike(hardware: Hardware, index: int, nature: Nature, now: float) -> Change
     changed = _with_gpu(hardware, struck)
     if Cure.TIME in nature.cures:
         changed = _with_due(changed, Due(now + nature.lasts, index, nature.name))
-    return changed, _print(nature.lines, gpu)
+    return changed, _print(nature.lines, gpu, hardware)
+
+
+def hold(hardware: Hardware, holder: str, gpus: tuple[int, ...], now: float) -> Change:
+    """A process of `holder` has opened these GPUs; none: it has ended."""
+    others = {key: held for key, held in hardware.holders.items() if key != holder}
+    processes = {key: each for key, each in hardware.processes.items() if key in others}
+    if not gpus:
+        return replace(hardware, holders=others, processes=processes), ()
+    new = Process(FIRST_PID + hardware.started, now - hardware.booted)
+    mine = hardware.processes.get(holder, new)
+    return (
+        replace(
+            hardware,
+            holders={**others, holder: gpus},
+            processes={**processes, holder: mine},
+            started=hardware.started + int(mine is new),
+        ),
+        (),
+    )
 
 
 def reset(hardware: Hardware, index: int, now: float) -> Change:
@@ -87,7 +126,8 @@ def reset(hardware: Hardware, index: int, now: float) -> Change:
 
 def boot(hardware: Hardware, boot_id: str, now: float) -> Change:
     """Start the machine anew: nothing holds a GPU, and what no boot heals shows again."""
-    started = replace(hardware, boot_id=boot_id, booted=now, boots=hardware.boots + 1, holders={})
+    started = replace(hardware, boot_id=boot_id, booted=now, boots=hardware.boots + 1)
+    started = replace(started, holders={}, processes={})
     lines: Lines = ()
     for gpu in started.gpus:
         started, printed = _apply(started, gpu.index, Cure.BOOT, now)
@@ -104,7 +144,7 @@ def pass_time(hardware: Hardware, now: float) -> Change:
         if due.comes_back:
             hardware, printed = strike(hardware, due.gpu, nature, now)
         elif hardware.gpus[due.gpu].nature == due.nature:
-            printed = _print(nature.passed, hardware.gpus[due.gpu])
+            printed = _print(nature.passed, hardware.gpus[due.gpu], hardware)
             hardware = _heal(hardware, hardware.gpus[due.gpu], nature, now)
         else:
             continue
@@ -119,7 +159,7 @@ def _apply(hardware: Hardware, index: int, cure: Cure, now: float) -> Change:
     nature = NATURES[gpu.nature]
     if cure in nature.cures:
         return _heal(hardware, gpu, nature, now), ()
-    return hardware, _print(nature.again, gpu)
+    return hardware, _print(nature.again, gpu, hardware)
 
 
 def _heal(hardware: Hardware, gpu: Gpu, nature: Nature, now: float) -> Hardware:
@@ -141,8 +181,11 @@ def _with_due(hardware: Hardware, due: Due) -> Hardware:
     return replace(hardware, due=(*hardware.due, due))
 
 
-def _print(lines: Lines, gpu: Gpu) -> Lines:
-    return tuple(line.replace("{bdf}", gpu.bdf) for line in lines)
+def _print(lines: Lines, gpu: Gpu, hardware: Hardware) -> Lines:
+    """The driver names the process whose channel it was, where it knows of one."""
+    pids = [each.pid for each in hardware.on(gpu.index)]
+    process = f"pid={pids[0]}, name=python3" if pids else "pid='<unknown>', name=<unknown>"
+    return tuple(line.replace("{bdf}", gpu.bdf).replace("{process}", process) for line in lines)
 
 
 def to_fields(hardware: Hardware) -> dict[str, Any]:
@@ -157,4 +200,6 @@ def from_fields(fields: dict[str, Any]) -> Hardware:
     )
     due = tuple(Due(**each) for each in fields["due"])
     holders = {holder: tuple(held) for holder, held in fields["holders"].items()}
-    return Hardware(**{**fields, "gpus": gpus, "due": due, "holders": holders})
+    processes = {holder: Process(**each) for holder, each in fields["processes"].items()}
+    read = {"gpus": gpus, "due": due, "holders": holders, "processes": processes}
+    return Hardware(**{**fields, **read})

@@ -153,9 +153,9 @@ def _query(gpus: Sequence[Gpu], names: Sequence[str], form: str) -> int:
 
 
 def _compute_apps(hardware: Hardware) -> int:
-    for number, held in enumerate(hardware.holders.values()):
-        for index in held:
-            print(f"{hardware.gpus[index].uuid}, {20_000 + number}, python3")
+    for gpu in hardware.gpus:
+        for process in hardware.on(gpu.index):
+            print(f"{gpu.uuid}, {process.pid}, python3")
     return 0
 
 

@@ -53,6 +53,8 @@ HEALTHY: Mapping[str, str] = {
     "gpu.*.unrepairable": "0",
     "gpu.*.fabric": "3 0 0 1",
     "gpu.*.processes": "",
+    "gpu.*.graphics": "",
+    "gpu.*.mps": "",
 }
 """An idle p5.48xlarge; addresses and minors come from `address`."""
 

@@ -241,10 +241,10 @@ nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfo_
   if (info->version >> 24 >= 3) info->healthSummary = (unsigned char)said[3];
   return code;
 }
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *into) {
+static nvmlReturn_t processes(nvmlDevice_t device, const char *name, unsigned *count, nvmlProcessInfo_v2_t *into) {
   char value[4096], *rest = value, *next;
   unsigned found = 0, room = *count;
-  nvmlReturn_t code = values(device, "processes", value, sizeof value);
+  nvmlReturn_t code = values(device, name, value, sizeof value);
   if (code != SUCCESS) return code;
   for (;; rest = next, found++) {
     unsigned pid = (unsigned)strtoul(rest, &next, 10);
@@ -253,6 +253,15 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsign
   }
   *count = found;
   return found > room ? INSUFFICIENT_SIZE : SUCCESS;
+}
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *into) {
+  return processes(device, "processes", count, into);
+}
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *into) {
+  return processes(device, "graphics", count, into);
+}
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *into) {
+  return processes(device, "mps", count, into);
 }
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *fields) {
   char *text = read_state(), name[32], value[64];
