@@ -38,7 +38,10 @@ def heard(proc, **pids):
     """The driver lists these processes: `gpu0=[7]`."""
     told = {"gpu0": GPU0, "gpu1": GPU1}
     running = [
-        (read_process(proc.root, pid), told[name]) for name, each in pids.items() for pid in each
+        (process, told[name])
+        for name, each in pids.items()
+        for pid in each
+        if (process := read_process(proc.root, pid))
     ]
     return Heard(frozenset(told[name] for name in pids), tuple(running))
 
