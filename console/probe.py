@@ -7,18 +7,22 @@ that nobody hears is worse than none.
 import argparse
 import os
 import signal
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
 from console import exits, probe_once
+from console.address import address, host_and_port
 from probes.agent.api import ApiServer
+from probes.agent.exposition import Exposition
+from probes.agent.figures import Figures
 from probes.agent.once import look_once
 from probes.agent.publish import LEASE_PERIOD, Publisher
 from probes.agent.run import ACCEPT_USER_SPACE, ROUTINE_PERIOD, start
 from probes.checks import ACTIVE, PASSIVE
 from probes.log import say
-from probes.machine import HOST_EXEC, machine
+from probes.machine import HOST_EXEC, Machine, machine
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -46,6 +50,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=ROUTINE_PERIOD,
         metavar="SECONDS",
         help="seconds between two rounds of checks while all is well (default: 120)",
+    )
+    parser.add_argument(
+        "--metrics-address",
+        type=address,
+        default=os.environ.get("GPUMEND_METRICS_ADDRESS") or None,
+        metavar="HOST:PORT",
+        help="serve Prometheus metrics there, as 0.0.0.0:9465; without it they are not served",
     )
     parser.add_argument("--once", action="store_true", help="run every check once, print, and end")
     parser.add_argument(
@@ -79,15 +90,23 @@ def run(arguments: argparse.Namespace) -> int:
             problem="needs --node NAME and --api-server URL (or a Pod's environment)",
         )
         return exits.USAGE
+    return _watch(arguments, here, key)
+
+
+def _watch(arguments: argparse.Namespace, here: Machine, key: bytes) -> int:
     server = ApiServer(arguments.api_server, arguments.token_file, arguments.ca_file)
-    publisher = Publisher(server, arguments.node, lambda: datetime.now(UTC), arguments.renew_every)
-    agent = start(here, arguments.node, key, publisher, arguments.check_every)
+    figures, period = Figures(), arguments.renew_every
+    publisher = Publisher(server, arguments.node, lambda: datetime.now(UTC), period, figures)
+    agent = start(here, arguments.node, key, publisher, arguments.check_every, figures)
 
     def end(number: int, frame: FrameType | None) -> None:
         agent.stop.set()
 
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
+    if arguments.metrics_address:
+        shown = Exposition(host_and_port(arguments.metrics_address), figures.text)
+        threading.Thread(target=shown.run, daemon=True).start()
     agent.run()
     say("agent ends", node=arguments.node)
     return exits.OK

@@ -6,7 +6,8 @@ from typing import Any
 
 from fleet.finding import Verdict
 from fleet.node import Condition
-from probes.agent.once import Looked, Timed
+from probes.agent.once import Looked
+from probes.agent.rounds import Timed
 from probes.checks.about import ABOUT, as_page
 
 _WORST_FIRST = (Verdict.FAULT, Verdict.UNKNOWN, Verdict.OK)

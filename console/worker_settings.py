@@ -10,13 +10,13 @@ from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
 
+from console.address import address, host_and_port
 from policies.document import default_policy, load
 from policies.schema import Policy
 
 ROLES = INCIDENTS, WATCHER, ALL = "incidents", "watcher", "all"
 GRACE = timedelta(seconds=20)
 """For running activities to end on SIGTERM; less than the thirty seconds a Pod is given."""
-LAST_PORT = 65_535
 LONGEST_GRACE = timedelta(hours=1)
 
 
@@ -67,7 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--metrics-address",
-        type=_address,
+        type=address,
         default=_env("METRICS_ADDRESS"),
         metavar="HOST:PORT",
         help="serve Prometheus metrics there, as 127.0.0.1:9464; without it they are not served",
@@ -98,22 +98,6 @@ def _role(text: str) -> str:
     if text not in ROLES:
         raise argparse.ArgumentTypeError(f"one of {', '.join(ROLES)}, not {text!r}")
     return text
-
-
-def _address(text: str) -> str:
-    try:
-        host_and_port(text)
-    except ValueError as problem:
-        raise argparse.ArgumentTypeError(str(problem)) from problem
-    return text
-
-
-def host_and_port(text: str) -> tuple[str, int]:
-    """`127.0.0.1:9464` or `[::1]:9464`; ValueError for anything else. Port 0 takes a free one."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdigit() or int(port) > LAST_PORT:
-        raise ValueError(f"HOST:PORT, as 127.0.0.1:9464, not {text!r}")
-    return host.strip("[]"), int(port)
 
 
 def _grace(text: str) -> float:

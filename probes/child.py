@@ -10,6 +10,7 @@ import os
 import selectors
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,11 +41,13 @@ class Ended:
 
 @dataclass(slots=True)
 class Tool:
-    """One tool, with at most one outstanding child."""
+    """One tool, with at most one outstanding child, whoever asks. `abandoned` children so far."""
 
     name: str
+    abandoned: int = 0
     _left: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
     _kill_at: float = 0.0
+    _turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def run(
         self,
@@ -58,8 +61,24 @@ class Tool:
         A child left behind by an earlier run blocks new ones until it is gone; it gets a KILL only
         when it has had `limit` seconds more, since killing a merely slow reader of the driver
         harms the GPU. `keep_open` are descriptors (locks) that live as long as the child,
-        `environment` is added to our own.
+        `environment` is added to our own. Threads wait for their turn, which is bounded like a run.
         """
+        with self._turn:
+            return self._run(command, limit, keep_open, environment)
+
+    @property
+    def outstanding(self) -> int | None:
+        """The process id of the child left behind, if it still lives. Asking does nothing to it."""
+        left = self._left
+        return None if left is None or left.poll() is not None else left.pid
+
+    def _run(
+        self,
+        command: Sequence[str],
+        limit: float,
+        keep_open: Sequence[int],
+        environment: Mapping[str, str],
+    ) -> Ended:
         if not self._settled():
             return Ended(None, hung=True, waiting=True)
         try:
@@ -74,12 +93,8 @@ class Tool:
             status = child.poll()
             if status is None:
                 self._left, self._kill_at = child, time.monotonic() + limit
+                self.abandoned += 1
             return Ended(status, *streams.texts(), hung=not ended)
-
-    @property
-    def outstanding(self) -> int | None:
-        """The process id of the child left behind, if it still lives."""
-        return None if self._settled() or self._left is None else self._left.pid
 
     def _settled(self) -> bool:
         if self._left is None or self._left.poll() is not None:

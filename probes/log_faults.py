@@ -40,9 +40,9 @@ def take(
     followed: Sequence[Followed],
     now: datetime,
     witness: Witness | None = None,
-) -> dict[str, int]:
-    """Let records of the log change what stands; returns how often each code moved nothing."""
-    counted: dict[str, int] = {}
+) -> dict[tuple[str, str], int]:
+    """Let records of the log change what stands; returns how often what moved nothing, by code."""
+    counted: dict[tuple[str, str], int] = {}
     if not followed:
         return counted
     block = Block(followed[0].record.sequence, b"\n".join(each.line for each in followed))
@@ -54,7 +54,8 @@ def take(
         for said, hit in zip(evidence, pods, strict=True):
             _move(faults, said, each.record.sequence, hit, now)
             if isinstance(said, Counted):
-                counted[said.code] = counted.get(said.code, 0) + 1
+                key = (said.fault, said.code)
+                counted[key] = counted.get(key, 0) + 1
                 if witness and said.fault == FaultName.APPLICATION:
                     witness.applications.add(said.part, said.code, hit)
     return counted

@@ -54,9 +54,18 @@ def monitor_silent(code: str, since: datetime) -> Fault:
     return Fault(HOST, FaultName.MONITOR_SILENT, code, Advice.NONE, 1, since)
 
 
-def digest(condition: Condition) -> tuple[str, str, str, str]:
+Digest = tuple[str, str, str, str]
+
+
+def digest(condition: Condition) -> Digest:
     """Changes when a condition is worth a patch: a count only by its power of ten."""
     message = _COUNT.sub(lambda found: f" count={'0' * len(found[1])} ", condition.message)
+    return condition.type, condition.status, condition.reason, message
+
+
+def matter(condition: Condition) -> Digest:
+    """Changes when a fault comes, goes or gets worse, whatever is counted."""
+    message = _COUNT.sub(" ", condition.message)
     return condition.type, condition.status, condition.reason, message
 
 

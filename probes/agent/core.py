@@ -43,7 +43,7 @@ class Core:
     caught_up: bool = False
     examined: bool = False
     trouble: dict[str, datetime] = field(default_factory=dict)
-    moved_nothing: Counter[str] = field(default_factory=Counter)
+    moved_nothing: Counter[tuple[str, str]] = field(default_factory=Counter)
     applications: Applications = field(default_factory=Applications)
     untold: Untold = field(default_factory=Untold)
     _reader: Reader = field(default_factory=Reader)
@@ -101,15 +101,17 @@ class Core:
         """The driver listed the processes on its GPUs."""
         self.memory.whose.remember(heard, now)
 
-    def found(self, findings: Sequence[Finding], proof: bool, now: datetime) -> None:
-        """One round of checks; `proof` when together they would have shown any standing fault."""
+    def found(self, findings: Sequence[Finding], now: datetime) -> None:
+        """What one check found, as soon as it is known."""
         whose = self.memory.whose
         self.memory.faults.judge([hits(each, whose, now) for each in findings], now)
-        if proof:
-            self.examined = True
-            self.untold.round(findings)
-            if findings and all(proves(each) for each in findings):
-                self.memory.doubt = Doubt.NONE
+
+    def examined_by(self, findings: Sequence[Finding]) -> None:
+        """A round of all checks is over, which together would have shown any standing fault."""
+        self.examined = True
+        self.untold.round(findings)
+        if findings and all(proves(each) for each in findings):
+            self.memory.doubt = Doubt.NONE
 
     @property
     def needs_checks(self) -> bool:

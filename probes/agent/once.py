@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from fleet.finding import Finding
 from fleet.node import Condition
 from fleet.part import HOST
 from probes import checks
 from probes.agent.core import Core
 from probes.agent.memory import load
+from probes.agent.rounds import Timed
 from probes.agent.senses import shared
 from probes.checks import left_overs
 from probes.checks.subject import Subject, unknown
@@ -22,15 +22,6 @@ from probes.processes import Heard
 from probes.records import read_records
 
 _BATCH = 512
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """What one check found, and how long it took."""
-
-    check: str
-    findings: tuple[Finding, ...]
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +51,9 @@ def look_once(
         core.trouble["reader:unreadable"] = now
     core.repaired(read_records(machine.state, core.memory.cursor.boot_id))
     findings = [each for one in timed for each in one.findings]
-    core.found(findings, not names, now)
+    core.found(findings, now)
+    if not names:
+        core.examined_by(findings)
     return Looked(tuple(core.conditions().values()), timed)
 
 

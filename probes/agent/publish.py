@@ -2,8 +2,10 @@
 
 Level-triggered: only the newest wish counts, what the server has is read and compared, and a patch
 goes out when they differ in something that matters. While the server is away nothing is queued.
+A fault that comes or goes is told at once, counts that grow in a storm at leisure (`pace`).
 """
 
+import math
 import random
 import threading
 import time
@@ -12,17 +14,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from fleet.agent_figure import PATCHES, REFUSALS, RENEWALS
 from fleet.errors import Ambiguous, NotFound, Refused, Transient
 from fleet.instant import format_instant, format_micro_instant
 from fleet.names import DOMAIN, LEASES, NAMESPACE, agent_lease
 from fleet.node import Condition
-from probes.agent.conditions import Conditions, digest
+from probes.agent.conditions import Conditions, digest, matter
+from probes.agent.figures import Figures
+from probes.agent.pace import Pace
 from probes.log import say
 
 LEASE_PERIOD = 120.0
 """Seconds between two renewals; a Lease three periods old is a silent agent."""
-PATCH_PERIOD = 1.0
-"""Seconds between two patches, at least."""
 RETRY_FIRST, RETRY_LIMIT = 0.5, 30.0
 """Seconds before the first retry; doubled up to the limit, with up to a quarter of jitter."""
 
@@ -70,6 +73,13 @@ class Board:
             for kind, each in wanted.items()
             if kind not in known or digest(known[kind]) != digest(each)
         ]
+
+    def urgent(self, changed: list[Condition]) -> bool:
+        """Whether more than counts is new in these."""
+        known = self.known or {}
+        return any(
+            each.type not in known or matter(known[each.type]) != matter(each) for each in changed
+        )
 
     def write(self, changed: list[Condition], now: datetime) -> None:
         """Patch these conditions of our own Node's status."""
@@ -128,6 +138,8 @@ class Publisher:
     node: str
     clock: Clock
     lease_period: float = field(default_factory=lambda: LEASE_PERIOD)
+    figures: Figures = field(default_factory=Figures)
+    _pace: Pace = field(default_factory=Pace, init=False)
     _board: Board = field(init=False)
     _wanted: Conditions = field(default_factory=dict, init=False)
     _boot_id: str = field(default="", init=False)
@@ -135,6 +147,7 @@ class Publisher:
     _stop: threading.Event = field(default_factory=threading.Event, init=False)
     _failures: int = field(default=0, init=False)
     _lease_due: float = field(default=0.0, init=False)
+    _patch_due: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         self._board = Board(self.server, self.node)
@@ -161,17 +174,32 @@ class Publisher:
             if self._failures:
                 say("api server is back", after_failures=self._failures)
             self._failures = 0
-            self._stop.wait(PATCH_PERIOD)
-            self._wake.wait(max(0.0, self._lease_due - time.monotonic()))
+            self._wake.wait(self._rest())
+
+    def _rest(self) -> float:
+        """Seconds until something is due, if no wish comes before."""
+        if not self._boot_id:
+            return self.lease_period
+        due = min(self._lease_due, self._patch_due) - time.monotonic()
+        return min(max(0.0, due), self.lease_period)
 
     def _publish(self) -> None:
+        """What differs, now or when there is leave to: then `_patch_due` says when."""
+        self._patch_due = math.inf
         if not self._wanted:
             return
         if self._board.known is None:
             self._board.read()
         changed = self._board.differing(self._wanted)
         if changed:
+            now = time.monotonic()
+            wait = self._pace.wait(now, self._board.urgent(changed))
+            if wait > 0:
+                self._patch_due = now + wait
+                return
             self._board.write(changed, self.clock())
+            self._pace.spend(now)
+            self.figures.count(PATCHES)
             for each in changed:
                 say("published", type=each.type, status=each.status, reason=each.reason)
 
@@ -180,6 +208,7 @@ class Publisher:
         if time.monotonic() < self._lease_due or not self._boot_id:
             return
         renew_lease(self.server, self.node, self._boot_id, self.clock(), self.lease_period)
+        self.figures.count(RENEWALS)
         if self._lease_due:
             self._board.known = None
             self._wake.set()
@@ -188,6 +217,7 @@ class Publisher:
     def _delay(self, problem: Exception) -> float:
         """Seconds until the next try; what the server has is no longer known."""
         self._failures += 1
+        self.figures.count(REFUSALS)
         self._board.known = None
         delay = min(RETRY_LIMIT, RETRY_FIRST * 2.0 ** min(self._failures - 1, 10))
         delay = max(delay, float(getattr(problem, "retry_after", None) or 0.0))

@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 
 from probes.agent.conditions import digest
 from probes.agent.core import Core
+from probes.agent.counting import count_faults, count_harmless, count_log, missed
+from probes.agent.figures import Figures
 from probes.agent.log_reader import Came, LogReader
 from probes.agent.memory import load, save, sweep
 from probes.agent.publish import Publisher
@@ -24,6 +26,8 @@ from probes.log import say
 from probes.machine import Machine
 from probes.records import read_records
 
+OFFERS = 20
+"""Tries, of half a second each, to hand a finding to the loop."""
 QUEUE_LIMIT = 8
 """Batches that wait between reader and loop."""
 TICK = 1.0
@@ -57,6 +61,7 @@ class Agent:
     clock: Callable[[], datetime] = lambda: datetime.now(UTC).replace(microsecond=0)
     stop: threading.Event = field(default_factory=threading.Event)
     routine: float = ROUTINE_PERIOD
+    figures: Figures = field(default_factory=Figures)
     _inbox: "queue.Queue[Item]" = field(init=False)
     _reader: LogReader = field(init=False)
     _opening: int = field(default=1, init=False)
@@ -102,10 +107,11 @@ class Agent:
 
     def _name(self) -> None:
         self._named = time.monotonic()
+        told: list[Sensed] = []
         with contextlib.suppress(OSError):
-            sensed = self.senses.look(self.core.memory.gpus, examine=False)
-            if sensed:
-                self._handle(sensed)
+            self.senses.look(self.core.memory.gpus, False, told.append)
+        for each in told:
+            self._handle(each)
 
     def _offer(self, item: Item) -> bool:
         """Put it into the queue; False if there was no room for a while."""
@@ -116,14 +122,17 @@ class Agent:
         return True
 
     def _sensed(self, sensed: Sensed) -> None:
-        """A look that finds no room is asked for again."""
-        self._offer(sensed)
+        """A finding waits for room, but not for ever: the next round brings it again."""
+        any(self._offer(sensed) for _ in range(OFFERS))
 
     def _handle(self, item: Item) -> None:
         if isinstance(item, Sensed):
             self.core.named(item.gpus)
-            self.core.heard(item.heard, self.clock())
-            self.core.found(item.findings, item.proof, self.clock())
+            if item.heard is not None:
+                self.core.heard(item.heard, self.clock())
+            self.core.found(item.findings, self.clock())
+            if item.round is not None:
+                self.core.examined_by(item.round)
         elif item.opening < self._opening:
             return
         elif item.problem:
@@ -133,13 +142,19 @@ class Agent:
             self._problem_since = None
             self._look_at_boot()
             if item.opening >= self._opening:
-                self.core.take(list(item.raw), self.clock())
+                self._take(item.raw)
                 self._tell_applications()
         else:
             self._problem_since = None
             if not self.core.caught_up:
                 self.core.memory.cursor.behind = 0
             self.core.reached_end()
+
+    def _take(self, raw: tuple[bytes, ...]) -> None:
+        before = missed(self.core.memory.cursor)
+        self.core.take(list(raw), self.clock())
+        count_log(self.figures, raw, before, missed(self.core.memory.cursor))
+        count_harmless(self.figures, self.core.moved_nothing)
 
     def _tell_applications(self) -> None:
         """A job's own fault moves nothing: here its people find it, and whose it is."""
@@ -226,6 +241,8 @@ class Agent:
         matter = tuple(digest(each) for each in wanted.values())
         state = (matter, self.core.memory.token)
         rested = time.monotonic() - self._saved_at >= SAVE_PERIOD
+        if matter != self._saved[0]:
+            count_faults(self.figures, self.core.faults())
         if matter != self._saved[0] or (rested and state != self._saved):
             self._save()
             self._saved, self._saved_at = state, time.monotonic()
@@ -256,6 +273,7 @@ def start(
     key: bytes,
     publisher: Publisher | None,
     routine: float = ROUTINE_PERIOD,
+    figures: Figures | None = None,
 ) -> Agent:
     """An agent with what its node remembers; raises OSError or ValueError without a boot id."""
     accept = os.environ.get(ACCEPT_USER_SPACE) == "1"
@@ -270,8 +288,9 @@ def start(
         sequence=memory.cursor.sequence,
         doubt=memory.doubt.value or "none",
     )
-    core = Core(machine, memory, accept)
-    return Agent(machine, node, core, Senses(machine, key), publisher, routine=routine)
+    core, figures = Core(machine, memory, accept), figures or Figures()
+    senses = Senses(machine, key, figures)
+    return Agent(machine, node, core, senses, publisher, routine=routine, figures=figures)
 
 
 def _older(since: float | None, now: float, limit: float) -> bool:

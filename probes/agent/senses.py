@@ -1,7 +1,8 @@
 """Ask the machine itself, where the log is not enough: in children, under the host lock.
 
-Runs beside the loop in a thread of its own, since a query may take its whole limit. While a reset
-needs the GPU, it stands aside: it asks nothing and starts no child.
+Runs beside the loop in a thread of its own, since a query may take its whole limit. Each check is
+told as it ends, so that one that hangs keeps no other's finding back. While a reset needs the GPU,
+it stands aside: it asks nothing and starts no child.
 """
 
 import fcntl
@@ -10,11 +11,15 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from fleet.finding import Finding
 from fleet.part import HOST
 from probes import checks, expectations
+from probes.agent.counting import count_check, count_round
+from probes.agent.figures import Figures
+from probes.agent.rounds import Rounds, Timed
 from probes.checks import left_overs
 from probes.checks.subject import Subject, hung, ok
 from probes.machine import Machine
@@ -23,17 +28,25 @@ from probes.processes import Heard
 
 NAMES = "driver-list"
 """The check that reading the driver's own list of GPUs comes back at all."""
+PROCESSES = "processes"
+"""No check: it learns who runs on the GPUs, for what is found after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sensed:
-    """What one look brought: the GPUs by address, findings, whether all checks were run, and the
-    processes on the GPUs."""
+    """What a look has brought so far: the GPUs by address, and the findings of one check.
+
+    `heard` are the processes on the GPUs, once a round and before what NVML says of the GPUs;
+    `round` is there once, at the end of a round of all checks: everything that they found.
+    """
 
     gpus: dict[str, Gpu]
-    findings: tuple[Finding, ...]
-    proof: bool
-    heard: Heard = field(default_factory=Heard)
+    findings: tuple[Finding, ...] = ()
+    heard: Heard | None = None
+    round: tuple[Finding, ...] | None = None
+
+
+Tell = Callable[[Sensed], None]
 
 
 @contextmanager
@@ -58,30 +71,52 @@ class Senses:
 
     machine: Machine
     key: bytes = b""
+    figures: Figures = field(default_factory=Figures)
     _subject: Subject = field(init=False)
+    _rounds: Rounds = field(default_factory=Rounds, init=False)
+    _heard: Heard = field(default_factory=Heard, init=False)
 
     def __post_init__(self) -> None:
         self._subject = Subject(self.machine, Naming({}, self.machine.root))
 
-    def look(self, gpus: dict[str, Gpu], examine: bool) -> Sensed | None:
+    def look(self, gpus: dict[str, Gpu], examine: bool, tell: Tell) -> bool:
         """Learn the names of the GPUs and, where asked, run every passive check.
 
-        None while a reset needs the GPU. `gpus` are those known before.
+        False while a reset needs the GPU. `gpus` are those known before; each check is told as it
+        ends, and the round when it is over. Raises OSError where the lock cannot be had.
         """
         with shared(self.machine.lock) as descriptor:
             if descriptor is None:
-                return None
+                return False
             subject = self._subject
             subject.naming, subject.keep_open = Naming(gpus, self.machine.root), (descriptor,)
-            seen = subject.name_gpus(self.key)
-            says = (
-                hung(NAMES, "reading the driver's list of GPUs") if seen.hung else ok(NAMES, HOST)
-            )
-            findings = checks.run(checks.PASSIVE, subject) if examine else ()
-            heard = left_overs.listed(subject) if examine else Heard()
+            subject.begin()
+            found: list[Timed] = []
+
+            def ended(timed: Timed) -> None:
+                found.append(timed)
+                count_check(self.figures, timed)
+                heard = self._heard if timed.check == PROCESSES else None
+                tell(Sensed(dict(subject.naming.gpus), timed.findings, heard))
+
+            first = {NAMES: self._name, **({PROCESSES: self._hear} if examine else {})}
+            passive = checks.PASSIVE if examine else ()
+            running = {name: partial(checks.one, name, subject) for name in passive}
+            self._rounds.run({**first, **running}, ended, (descriptor,))
             if examine:
                 self._remember(subject.counts)
-            return Sensed(dict(subject.naming.gpus), (says, *findings), examine, heard)
+                count_round(self.figures, found, subject.tools)
+                everything = tuple(each for one in found for each in one.findings)
+                tell(Sensed(dict(subject.naming.gpus), round=everything))
+            return True
+
+    def _name(self) -> tuple[Finding, ...]:
+        seen = self._subject.name_gpus(self.key)
+        return (hung(NAMES, "reading the driver's list of GPUs") if seen.hung else ok(NAMES, HOST),)
+
+    def _hear(self) -> tuple[Finding, ...]:
+        self._heard = left_overs.listed(self._subject)
+        return ()
 
     def _remember(self, counts: Mapping[str, int]) -> None:
         """Keep how many GPUs and adapters this machine has, where that is more than ever before."""
@@ -95,7 +130,7 @@ class SensesThread:
     """Looks when asked; at most one look is asked for and under way."""
 
     senses: Senses
-    deliver: Callable[[Sensed], None]
+    deliver: Tell
     _asked: threading.Event = field(default_factory=threading.Event)
     _stop: threading.Event = field(default_factory=threading.Event)
     _what: tuple[dict[str, Gpu], bool] = field(default=({}, False))
@@ -117,9 +152,5 @@ class SensesThread:
             if self._stop.is_set():
                 return
             self._asked.clear()
-            try:
-                sensed = self.senses.look(*self._what)
-            except OSError:
-                continue
-            if sensed is not None:
-                self.deliver(sensed)
+            with suppress(OSError):
+                self.senses.look(*self._what, self.deliver)

@@ -1,6 +1,7 @@
 """What a check looks at: a machine, the names of its parts, and its tools, one child each."""
 
 import re
+import threading
 import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ class Subject:
     at: float = 0.0
     until: float | None = None
     _view: View | None = field(default=None, init=False)
+    _asking: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def begin(self, at: float | None = None) -> None:
         """A new round: what several checks share is asked anew. `at` is in monotonic seconds."""
@@ -65,12 +67,13 @@ class Subject:
         return rise if rise is not None and rise.per_minute > per_minute else None
 
     def nvml(self) -> View:
-        """What NVML says in this round: asked once, in a child of its own."""
-        if self._view is None:
-            command, environment = self.machine.nvml_child()
-            ended = self._tool(NVML).run(command, TOOL_LIMIT, self.keep_open, environment)
-            self._view = read(ended.output, ended.hung)
-        return self._view
+        """What NVML says in this round: asked once, in a child, by the first check that comes."""
+        with self._asking:
+            if self._view is None:
+                command, environment = self.machine.nvml_child()
+                ended = self._tool(NVML).run(command, TOOL_LIMIT, self.keep_open, environment)
+                self._view = read(ended.output, ended.hung)
+            return self._view
 
     def run(self, tool: str, *arguments: str, limit: float = TOOL_LIMIT) -> Ended:
         """Run a tool of the machine; raises `Missing` where it has none."""

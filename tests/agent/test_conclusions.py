@@ -70,7 +70,7 @@ def test_application_errors_move_nothing_and_are_counted(fake):
     fake.log(*[xid("0000:52:00", 31)] * 3)
     core = agent(fake)
     assert statuses(core) == {}
-    assert core.moved_nothing["xid:31"] == 3
+    assert core.moved_nothing["application", "xid:31"] == 3
 
 
 @pytest.mark.parametrize("strings", [("GPU-00000000",), ("python3",), ("NVRM",), ("Ch 00000008",)])
@@ -161,7 +161,9 @@ def doubtful(fake: FakeMachine) -> Core:
 )
 def test_a_doubt_is_lifted_when_every_check_says_ok(fake, findings, proof, lifted):
     core = doubtful(fake)
-    core.found(findings, proof, NOW)
+    core.found(findings, NOW)
+    if proof:
+        core.examined_by(findings)
     assert (not core.memory.doubt) is lifted
     assert core.settled(waited=False) is proof
 

@@ -141,7 +141,7 @@ def test_a_write_whose_answer_is_lost_is_ambiguous():
 
 @pytest.fixture
 def publisher(stand, monkeypatch):
-    monkeypatch.setattr(publish, "PATCH_PERIOD", 0.02)
+    monkeypatch.setattr("probes.agent.pace.PATCH_PERIOD", 0.02)
     monkeypatch.setattr(publish, "RETRY_FIRST", 0.02)
     monkeypatch.setattr(publish, "RETRY_LIMIT", 0.1)
     publisher = Publisher(ApiServer(stand.url), "n1", lambda: NOW)

@@ -14,7 +14,7 @@ from probes.agent import log_reader, run
 from probes.agent.api import ApiServer
 from probes.agent.publish import Publisher
 from probes.agent.run import Agent, start
-from probes.agent.senses import Senses
+from probes.agent.senses import Sensed, Senses
 from probes.kmsg import RegularFile, Source
 from tests.agent.fake_machine import FakeMachine, recovery, xid
 from tests.agent.process import wait_for
@@ -26,7 +26,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(run, "TICK", 0.05)
     monkeypatch.setattr(run, "SILENT_AFTER", 0.6)
     monkeypatch.setattr(run, "SETTLE_LIMIT", 3.0)
-    monkeypatch.setattr("probes.agent.publish.PATCH_PERIOD", 0.02)
+    monkeypatch.setattr("probes.agent.pace.PATCH_PERIOD", 0.02)
     monkeypatch.setattr("probes.agent.publish.RETRY_FIRST", 0.05)
 
 
@@ -65,6 +65,12 @@ def running(fake, stand):
 
 def run_clock() -> datetime:
     return datetime.now(UTC)
+
+
+def looked(senses: Senses, examine: bool = True) -> Sensed | None:
+    """What a look ended with, None where it stood aside."""
+    told: list[Sensed] = []
+    return told[-1] if senses.look({}, examine, told.append) else None
 
 
 SILENT, HEALTHY = ("False", "MonitorSilent"), ("True", "Healthy")
@@ -161,12 +167,12 @@ def test_while_a_reset_holds_the_lock_the_agent_starts_no_child(fake):
     fake.answer("nvidia-smi", f"touch {fake.root}/asked")
     with fake.machine.lock.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert senses.look({}, examine=True) is None
+        assert looked(senses) is None
     assert not (fake.root / "asked").exists()
-    looked = senses.look({}, examine=True)
-    assert looked
-    assert looked.proof
-    assert sorted(looked.gpus) == ["0000:52:00", "0000:53:00"]
+    last = looked(senses)
+    assert last
+    assert last.round
+    assert sorted(last.gpus) == ["0000:52:00", "0000:53:00"]
 
 
 def test_a_storm_does_not_starve_the_server_of_our_word(fake, stand, running, monkeypatch):
@@ -209,12 +215,12 @@ def test_what_the_log_never_said_is_found_by_the_rounds_and_ends_with_them(
 def test_a_round_keeps_the_most_gpus_that_it_ever_saw_on_the_bus(fake):
     senses = Senses(fake.machine)
     assert expectations.best_seen(fake.machine, expectations.GPUS) == 0
-    senses.look({}, examine=False)
+    looked(senses, examine=False)
     assert expectations.best_seen(fake.machine, expectations.GPUS) == 0
-    senses.look({}, examine=True)
+    looked(senses)
     assert expectations.best_seen(fake.machine, expectations.GPUS) == 2
     shutil.rmtree(fake.root / "sys/bus/pci/devices/0000:53:00.0")
-    lost = senses.look({}, examine=True)
-    assert lost is not None
-    assert "presence:missing" in {each.code for each in lost.findings}
+    lost = looked(senses)
+    assert lost
+    assert "presence:missing" in {each.code for each in lost.round or ()}
     assert expectations.best_seen(fake.machine, expectations.GPUS) == 2

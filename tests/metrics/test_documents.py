@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from activities.step_events import _DONE, _TOLD
+from fleet.agent_figure import AGENT_FIGURES
 from fleet.figure import FIGURES, FigureKind
 from tests.house.test_glossary import ROOT
 
@@ -16,6 +17,7 @@ RULES = yaml.safe_load((ROOT / "deploy/prometheus-rules.yaml").read_text())
 ALERTS = [each for group in RULES["spec"]["groups"] for each in group["rules"]]
 DASHBOARDS = sorted((ROOT / "deploy/grafana").glob("*.json"))
 
+ALL = (*FIGURES, *AGENT_FIGURES)
 OF_TEMPORAL = {
     "temporal_workflow_task_execution_failed_total",
     "temporal_workflow_task_schedule_to_start_latency_seconds_bucket",
@@ -27,7 +29,7 @@ OF_TEMPORAL = {
 
 def known():
     found = set(OF_TEMPORAL)
-    for each in FIGURES:
+    for each in ALL:
         histogram = each.kind is FigureKind.HISTOGRAM
         ends = ("_bucket", "_count", "_sum") if histogram else ("",)
         found |= {each.exposed + end for end in ends}
@@ -58,8 +60,9 @@ def queries():
 def test_a_query_uses_metrics_and_labels_that_there_are(expression):
     assert used(expression)
     assert used(expression) <= known()
-    labels = {label for each in FIGURES for label in each.labels}
-    assert labels_of(expression) <= {*labels, "le", "workflow_type", "worker_type"}
+    labels = {label for each in ALL for label in each.labels}
+    of_others = {"le", "workflow_type", "worker_type", "instance"}
+    assert labels_of(expression) <= {*labels, *of_others}
 
 
 def test_there_is_a_dashboard_whose_panels_do_not_overlap():
@@ -76,14 +79,14 @@ def test_there_is_a_dashboard_whose_panels_do_not_overlap():
         assert len({each["id"] for each in board["panels"]}) == len(board["panels"])
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda each: each.name)
+@pytest.mark.parametrize("figure", ALL, ids=lambda each: each.name)
 def test_every_figure_is_on_the_page_with_its_meaning(figure):
     labels = ", ".join(f"`{each}`" for each in figure.labels) or "-"
     assert f"| `{figure.exposed}` | {figure.kind} | {labels} | {figure.text} |" in PAGE
 
 
 def test_the_page_names_no_metric_that_is_gone():
-    assert used(PAGE) <= known() | {each.exposed for each in FIGURES}
+    assert used(PAGE) <= known() | {each.exposed for each in ALL}
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda each: each["alert"])
@@ -96,6 +99,12 @@ def test_every_alert_is_explained_and_says_what_to_do(alert):
 def test_the_page_explains_no_alert_that_is_gone():
     named = set(re.findall(r"^\| `(Gpumend\w+)` \|", PAGE, re.MULTILINE))
     assert named == {each["alert"] for each in ALERTS}
+
+
+def test_no_series_of_the_page_that_is_of_the_exporter_of_dcgm_is_ours():
+    theirs = set(re.findall(r"DCGM_[A-Z0-9_]+", PAGE))
+    assert len(theirs) > 10
+    assert not [each for each in ALL if each.exposed.upper().startswith("DCGM")]
 
 
 def test_every_event_is_on_the_page():
