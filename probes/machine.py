@@ -18,6 +18,8 @@ HOST_EXEC_DEFAULT = "nsenter --target 1 --mount --uts --ipc --net --pid --"
 _LOOK_IN = ("usr/bin", "usr/sbin", "bin", "sbin")
 NVML_CHILD = "nvml-child"
 """A machine may have a program of this name that answers as `probes.nvml.child` does."""
+COMPUTE_CHILD = "compute-child"
+"""The same for `probes.compute.child`."""
 _NVML_IN = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib")
 """Where distributions keep the driver's libraries. Containers of the GPU Operator's driver: below
 `run/nvidia/driver`."""
@@ -64,10 +66,22 @@ class Machine:
             command = [self._find(NVML_CHILD)]
         except Missing:
             command = [sys.executable, "-m", "probes.nvml.child"]
-        roots = (self.root, self.root / "run/nvidia/driver")
-        places = [str(root / place) for root in roots for place in _NVML_IN]
         known = os.environ.get("LD_LIBRARY_PATH", "")
-        return command, {"LD_LIBRARY_PATH": ":".join(filter(None, [*places, known]))}
+        return command, {"LD_LIBRARY_PATH": ":".join(filter(None, [self.libraries, known]))}
+
+    def compute_child(self, plan: str) -> tuple[list[str], dict[str, str]]:
+        """The command that uses the GPUs as planned, and what it needs in its environment."""
+        try:
+            command = [self._find(COMPUTE_CHILD)]
+        except Missing:
+            command = [sys.executable, "-m", "probes.compute.child"]
+        return [*command, plan], {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+    @property
+    def libraries(self) -> str:
+        """The folders where the driver's libraries may be, joined by colons."""
+        roots = (self.root, self.root / "run/nvidia/driver")
+        return ":".join(str(root / place) for root in roots for place in _NVML_IN)
 
     def _find(self, tool: str) -> str:
         if self.root == Path("/"):

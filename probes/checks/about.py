@@ -116,7 +116,10 @@ ABOUT: Mapping[Check, About] = MappingProxyType(
             "patterns in its own allocation, whole-number matrix products against their known sums,"
             " rates against the recorded ones of its type, NVML's clocks and PCIe generation while"
             " it works",
-            (FaultName.WRONG_RESULTS, FaultName.SLOW, FaultName.PCIE_DEGRADED),
+            (
+                *(FaultName.WRONG_RESULTS, FaultName.UNCONTAINED_MEMORY, FaultName.SLOW),
+                *(FaultName.PCIE_DEGRADED, FaultName.DRIVER_HUNG),
+            ),
             "silent corruption shows only where a result is compared; memory that others hold is"
             " unknown, not a fault",
         ),

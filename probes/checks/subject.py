@@ -18,7 +18,7 @@ from probes.parts import GPU_FILES, Naming, gpus_of
 from probes.processes import Process
 from probes.stuck import Thread
 
-NVIDIA_SMI, NVML = "nvidia-smi", "nvml"
+NVIDIA_SMI, NVML, COMPUTE = "nvidia-smi", "nvml", "compute"
 TOOL_LIMIT = 15.0
 """Seconds for one query: a first call after boot without persistence mode takes that long."""
 EVIDENCE_LIMIT = 300
@@ -30,8 +30,9 @@ class Subject:
     """One machine under examination.
 
     `keep_open` are locks that live as long as its children, `counts` how many of which things the
-    checks of this round found (by their names in `expectations`). Active checks have to be over by
-    `until`, in monotonic seconds; None: they have their own limits only.
+    checks of this round found (by their names in `expectations`). `scope` is what active checks may
+    use; they have to be over by `until`, in monotonic seconds; None: they have their own limits
+    only.
     """
 
     machine: Machine
@@ -43,6 +44,7 @@ class Subject:
     left_overs: dict[Process, tuple[float, int]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     at: float = 0.0
+    scope: tuple[Part, ...] = (HOST,)
     until: float | None = None
     _view: View | None = field(default=None, init=False)
     _asking: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
@@ -79,6 +81,13 @@ class Subject:
         """Run a tool of the machine; raises `Missing` where it has none."""
         command = self.machine.command(tool, *arguments)
         return self._tool(tool).run(command, limit, self.keep_open)
+
+    def use(self, plan: str, limit: float) -> tuple[Ended, bool]:
+        """Use the GPUs as planned, in a child; how it ended, and whether it had to be left."""
+        command, environment = self.machine.compute_child(plan)
+        tool = self._tool(COMPUTE)
+        ended = tool.run(command, limit, self.keep_open, environment)
+        return ended, tool.outstanding is not None
 
     def read(self, *patterns: str, size: int) -> Glimpse:
         """Read files under the machine's root that may hang in a driver."""

@@ -64,7 +64,7 @@ def _look(
 ) -> tuple[tuple[Finding, ...], int]:
     memory = load(machine.state, request.boot_id)
     subject = Subject(machine, Naming(memory.gpus, machine.root))
-    subject.keep_open = (descriptor,)
+    subject.keep_open, subject.scope = (descriptor,), tuple(parts)
     subject.until = time.monotonic() + (request.not_after - now).total_seconds()
     subject.name_gpus()
     apply_records(memory.faults, read_records(machine.state, request.boot_id))

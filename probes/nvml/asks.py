@@ -117,6 +117,8 @@ CALLS: Mapping[str, Call] = MappingProxyType(
         "margin": lambda nvml, gpu: nvml.nvmlDeviceGetMarginTemperature(gpu),
         "power": lambda nvml, gpu: nvml.nvmlDeviceGetPowerUsage(gpu),
         "power_limit": lambda nvml, gpu: nvml.nvmlDeviceGetEnforcedPowerLimit(gpu),
+        "sm_clock": lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM),
+        "sm_clock_limit": lambda nvml, gpu: nvml.nvmlDeviceGetMaxClockInfo(gpu, nvml.NVML_CLOCK_SM),
         "clock_events": lambda nvml, gpu: nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu),
         "utilization": lambda nvml, gpu: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu,
         "memory_used": lambda nvml, gpu: nvml.nvmlDeviceGetMemoryInfo(gpu).used,

@@ -26,6 +26,8 @@ class Symptoms:
     uncorrected: int = 0
     remap_pending: bool = False
     remap_failed: bool = False
+    wrong_results: bool = False
+    slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,22 @@ RIDDLE = Nature(
 )
 """A code that is in no catalogue: somebody has to look."""
 
+WRONG_RESULTS = Nature(
+    name="wrong-results",
+    lines=(),
+    cures=frozenset(),
+    symptoms=Symptoms(wrong_results=True),
+)
+"""It computes wrong now and then, and nothing tells: only who compares results sees it."""
+
+SLOW = Nature(
+    name="slow",
+    lines=(),
+    cures=frozenset({Cure.RESET, Cure.BOOT}),
+    symptoms=Symptoms(slow=True),
+)
+"""It does everything right, at a tenth of its pace."""
+
 NATURES = {
     each.name: each
     for each in (
@@ -210,5 +228,7 @@ NATURES = {
         STUCK_LINK,
         EXHAUSTED_MEMORY,
         RIDDLE,
+        WRONG_RESULTS,
+        SLOW,
     )
 }

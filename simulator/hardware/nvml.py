@@ -42,6 +42,8 @@ _SOUND: dict[str, Any] = {
     "margin": 38,
     "power": 71_000,
     "power_limit": 700_000,
+    "sm_clock": 345,
+    "sm_clock_limit": 1_980,
     "clock_events": 1,
     "utilization": 0,
     "memory_used": 0,

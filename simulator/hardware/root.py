@@ -33,7 +33,7 @@ def build_root(root: Path, base: Path, hardware: Hardware, system_uuid: str) -> 
     _write(root / "proc/driver/nvidia/version", f"NVRM version: Kernel Module  {DRIVER}\n")
     _write(root / "sys/module/nvidia/version", f"{DRIVER}\n")
     _write(root / "proc/2/comm", "kthreadd\n")
-    for tool in ("nvidia-smi", "nvml-child", "systemctl"):
+    for tool in ("nvidia-smi", "nvml-child", "compute-child", "systemctl"):
         script = root / "usr/bin" / tool
         source = Path(__file__).resolve().parents[2]
         _write(script, _TOOL.format(tool=tool, path=source, python=sys.executable, base=base))

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from simulator.hardware.compute import compute_child
 from simulator.hardware.machine import Machine
 from simulator.hardware.nvml import nvml_child
 from simulator.hardware.power import NoPower, Signal
@@ -165,7 +166,12 @@ def _list(hardware: Hardware) -> int:
     return 0
 
 
-TOOLS = {"nvidia-smi": nvidia_smi, "nvml-child": nvml_child, "systemctl": systemctl}
+TOOLS = {
+    "nvidia-smi": nvidia_smi,
+    "nvml-child": nvml_child,
+    "compute-child": compute_child,
+    "systemctl": systemctl,
+}
 
 if __name__ == "__main__":
     sys.exit(TOOLS[sys.argv[1]](Machine(Path(sys.argv[2])), sys.argv[3:]))

@@ -43,6 +43,8 @@ HEALTHY: Mapping[str, str] = {
     "gpu.*.margin": "38",
     "gpu.*.power": "71000",
     "gpu.*.power_limit": "700000",
+    "gpu.*.sm_clock": "345",
+    "gpu.*.sm_clock_limit": "1980",
     "gpu.*.clock_events": "1",
     "gpu.*.utilization": "0",
     "gpu.*.memory_total": "85520809984",

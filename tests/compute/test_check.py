@@ -1,0 +1,182 @@
+"""The check `compute` on a machine: whom it uses, whom it leaves alone, and what may go wrong."""
+
+import sys
+import time
+
+import pytest
+
+from fleet.part import Part
+from probes import checks
+from probes.checks import compute
+from probes.checks.subject import Subject
+from probes.machine import Machine
+from probes.parts import Naming
+from simulator.hardware.machine import Machine as Simulated
+from simulator.hardware.nature import NATURES
+from tests.compute.broken import complaints
+
+SCRIPT = "#!/bin/sh\n{}\n"
+CHILD = """
+import json, sys
+from probes.compute import child, load
+from probes.compute.examine import Sizes
+from probes.compute.products import Shape
+load.BATCH_SECONDS = 0.001
+plan = json.dumps({**json.loads(sys.argv[1]), 'backend': 'numpy'})
+sizes = Sizes(Shape(24, 16, 40), 1 << 15, 1 << 8, 0.0, 0.0)
+sys.exit(child.main([plan], sizes))
+"""
+
+
+@pytest.fixture
+def simulated(tmp_path):
+    return Simulated.create(tmp_path / "m", "node-1", 3)
+
+
+@pytest.fixture
+def subject(simulated, tmp_path):
+    found = Subject(Machine(simulated.root, tmp_path / "state"), Naming({}, simulated.root))
+    found.name_gpus()
+    return found
+
+
+def answer(simulated, script: str) -> None:
+    (simulated.root / "usr/bin/compute-child").write_text(SCRIPT.format(script))
+
+
+def look(subject):
+    return complaints(checks.run(["compute"], subject))
+
+
+def test_what_ails_a_simulated_gpu_is_found_by_using_it_and_gone_when_it_is(simulated, subject):
+    assert look(subject) == set()
+    for index, nature in enumerate(("wrong-results", "slow", "lost")):
+        simulated.strike(index, NATURES[nature])
+    wrong = {("gpu:0", "wrong-results", "compute:products")}
+    assert look(subject) == {
+        *wrong,
+        ("gpu:1", "slow", "compute:rate"),
+        ("host", "unknown", "nvml:no-handle"),
+    }
+    simulated.boot()
+    assert look(subject) == wrong
+
+
+def test_a_gpu_with_a_process_is_not_touched_and_unknown(simulated, subject):
+    simulated.hold("pod", (2,))
+    assert look(subject) == {("gpu:2", "unknown", "compute:in-use")}
+    simulated.hold("pod", ())
+    assert look(subject) == set()
+
+
+@pytest.mark.parametrize(
+    ("scope", "busy", "asked", "witnesses"),
+    [
+        (("host",), (), 3, 0),
+        (("gpu:1",), (), 1, 2),
+        (("gpu:1/mig:2", "nvlink:1/4"), (), 1, 2),
+        (("gpu:1",), (0,), 1, 1),
+        (("gpu:1",), (1,), 0, 2),
+        (("nic:x",), (), 0, 2),
+    ],
+)
+def test_only_gpus_in_scope_are_examined_and_only_idle_ones_used(
+    simulated, subject, scope, busy, asked, witnesses
+):
+    simulated.hold("pod", busy)
+    subject.scope = tuple(Part(each) for each in scope)
+    chosen = compute.choose(subject.nvml().gpus, subject)
+    assert (len(chosen.parts), len(chosen.witnesses)) == (asked, witnesses)
+
+
+def test_a_step_that_is_nearly_over_begins_nothing(simulated, subject):
+    answer(simulated, f"touch {simulated.base}/begun")
+    subject.until = time.monotonic() + 10.0
+    assert look(subject) == {("host", "unknown", "compute:no-time")}
+    assert not (simulated.base / "begun").exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ('echo \'{"missing": "torch (No module named torch)"}\'', "compute:no-backend"),
+        ("exit 127", "compute:broken-off"),
+        ("echo Segmentation fault >&2; exit 139", "compute:broken-off"),
+        ("echo nonsense", "compute:broken-off"),
+    ],
+)
+def test_a_child_that_can_do_nothing_is_unknown_on_the_host(simulated, subject, script, code):
+    answer(simulated, script)
+    assert look(subject) == {("host", "unknown", code)}
+
+
+def test_what_is_missing_is_said_in_words(simulated, subject):
+    answer(simulated, 'echo \'{"missing": "torch (No module named torch)"}\'')
+    (finding,) = checks.run(["compute"], subject)
+    assert "this image has no torch" in finding.evidence
+    assert "docs/operating.md" in finding.evidence
+
+
+def test_a_child_that_breaks_off_keeps_what_it_told(simulated, subject):
+    begun = '{"begun": "torch"}\\n{"phase": "products"}'
+    answer(simulated, f"printf '{begun}\\n'; exit 1")
+    found = look(subject)
+    assert ("host", "unknown", "compute:broken-off") in found
+    assert {each[1] for each in found} == {"unknown"}
+    assert {each[0] for each in found} == {"host", "gpu:0", "gpu:1", "gpu:2"}
+
+
+def test_a_child_that_overruns_is_ended_and_unknown(simulated, subject, monkeypatch):
+    monkeypatch.setattr(compute, "SLACK", 0.2)
+    monkeypatch.setattr(compute, "MOST_SECONDS", 0.1)
+    monkeypatch.setattr(compute, "LEAST_SECONDS", 0.0)
+    answer(simulated, "exec sleep 60")
+    assert ("host", "unknown", "compute:broken-off") in look(subject)
+
+
+def test_one_that_cannot_be_ended_is_a_hung_driver_until_it_is_gone(
+    simulated, subject, monkeypatch
+):
+    monkeypatch.setattr(compute, "SLACK", 0.2)
+    monkeypatch.setattr(compute, "MOST_SECONDS", 0.1)
+    monkeypatch.setattr(compute, "LEAST_SECONDS", 0.0)
+    answer(simulated, "trap '' TERM; read x < /proc/self/fd/9; while :; do sleep 60; done")
+    tool = subject._tool("compute")
+    try:
+        assert ("host", "driver-hung", "child:hung") in look(subject)
+        assert tool.outstanding
+        assert ("host", "driver-hung", "child:hung") in look(subject)
+    finally:
+        tool._kill_at = 0.0
+        while tool.outstanding:
+            assert tool._left
+            tool._left.wait(10)
+
+
+def test_the_real_child_runs_the_same_kernels_on_a_cpu(simulated, subject):
+    (simulated.root / "child.py").write_text(CHILD)
+    answer(simulated, f'exec {sys.executable} {simulated.root}/child.py "$@"')
+    findings = checks.run(["compute"], subject)
+    busy_cpu = "compute:odd-rate"
+    assert {code for _, _, code in complaints(findings)} <= {busy_cpu}
+    assert {each.part for each in findings} == {"gpu:0", "gpu:1", "gpu:2"}
+    assert all("Tflop/s" in each.evidence for each in findings)
+
+
+def test_what_nvml_sees_under_load_is_judged_and_at_rest_it_is_not(simulated, subject):
+    work = '"utilization": 100, "sm_clock": 300, "sm_clock_limit": 1980'
+    link = '"generation": 1, "generation_limit": 5'
+    told = f'{{"gpu": 0, "pci": "00000000:53:00.0", "values": {{{work}, {link}}}}}'
+    real = simulated.root / "usr/bin/compute-child"
+    kept = real.with_name("kept")
+    kept.write_text(real.read_text())
+    kept.chmod(0o755)
+    line = told.replace('"', '\\\\"')
+    answer(simulated, f'{kept} "$@" | sed \'s/^.*"loaded".*$/{{"loaded": "{line}"}}/\'')
+    assert look(subject) == {
+        ("gpu:0", "pcie-degraded", "pcie:generation"),
+        ("gpu:0", "slow", "compute:clock"),
+    }
+    line = line.replace("100", "3")
+    answer(simulated, f'{kept} "$@" | sed \'s/^.*"loaded".*$/{{"loaded": "{line}"}}/\'')
+    assert look(subject) == set()
