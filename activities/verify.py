@@ -30,6 +30,8 @@ FAULT_FOUND = "fault-found"
 """PERMANENT: a check on the node saw a fault; the findings say which."""
 UNVERIFIED = "unverified"
 """TRANSIENT: a check could not tell, or the verify did not come to an end."""
+UNTOLD_LIMIT = 4
+"""Codes named of checks that could not tell; the findings hold them all."""
 
 
 class VerifyActivities:
@@ -116,10 +118,17 @@ def judge_verify(
         what = report.reason or "a check saw a fault"
         outcome = ended(OutcomeKind.PERMANENT, FAULT_FOUND, what, node)
     elif verdicts != {Verdict.OK} or report.result is not NodeStepResult.DONE:
-        outcome = _unverified(report.reason or f"the node says {report.result}", node)
+        outcome = _unverified(_untold(report) or f"the node says {report.result}", node)
     else:
         outcome = succeeded(f"passed: {', '.join(request.checks)}", node)
     return replace(outcome, findings=report.findings)
+
+
+def _untold(report: NodeStepReport) -> str:
+    """Why it could not tell: the codes of the checks that could not, which say what is missing."""
+    codes = (each.code for each in report.findings if each.verdict is Verdict.UNKNOWN)
+    named = ", ".join(list(dict.fromkeys(filter(None, codes)))[:UNTOLD_LIMIT])
+    return f"{report.reason}: {named}" if named else report.reason
 
 
 def _unverified(detail: str, node: NodeState) -> Outcome:

@@ -87,7 +87,9 @@ class Verify(Terms):
             Check.MEMORY,
         ),
         description="Checks that must all pass on the node. Default: each that is quick; a node is"
-        " given back on evidence, and evidence is cheap beside a spoilt job.",
+        " given back on evidence, and evidence is cheap beside a spoilt job. compute and all-reduce"
+        " use idle GPUs, need an image with torch, and are asked once something was repaired, or"
+        " where the fault (wrong-results, slow) shows in no other way.",
     )
     settle: Duration = Field(
         default=parse_duration("2m"),

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from fleet.check import ACTIVE
 from fleet.fault import FaultName
 from fleet.finding import Finding, Verdict
 from fleet.incident import Attempt
@@ -22,6 +23,9 @@ ASKED_AGAIN = (Step.LAUNCH, Step.REPLACE)
 """Steps whose operation id is the provider's idempotency key."""
 QUICK = timedelta(minutes=10)
 """For a step that is one or two calls to the API server or the budget, with retries."""
+
+SHOWN_BY_USE = (FaultName.WRONG_RESULTS, FaultName.SLOW)
+"""Faults that no reading shows: only an active check can see them, or see them gone."""
 
 
 def request_for(scene: Scene, step: Step) -> StepRequest:
@@ -138,9 +142,16 @@ def _about(scene: Scene) -> tuple[Sighting, ...]:
 
 
 def _checks(scene: Scene) -> tuple[str, ...]:
-    """The checks of every fault concerned, in the policy's order, each once."""
-    terms = (scene.policy.fault(each.fault.name).verify for each in _about(scene))
-    return tuple(dict.fromkeys(check.value for each in terms for check in each.checks))
+    """The checks of every fault concerned, in the policy's order, each once.
+
+    Active ones need the GPUs for themselves: before anything was repaired jobs may still be at
+    work, and only what shows in no other way is worth asking then.
+    """
+    names = [each.fault.name for each in _about(scene)]
+    terms = (scene.policy.fault(each).verify for each in names)
+    asked = dict.fromkeys(check for each in terms for check in each.checks)
+    active = scene.repaired or any(each in SHOWN_BY_USE for each in names)
+    return tuple(each.value for each in asked if active or each not in ACTIVE)
 
 
 def _settle(scene: Scene) -> timedelta:

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import pytest
 
+from fleet.check import Check
 from fleet.decision import Ask, Close, HandOff, Wait
 from fleet.fault import Advice, Fault, FaultName
 from fleet.incident import End
@@ -171,6 +172,22 @@ def test_wrong_results_are_not_released_by_a_pass_alone():
     play(world)
     assert isinstance(world.decisions[-1], HandOff)
     assert not asked(world, Step.RELEASE)
+
+
+@pytest.mark.parametrize(
+    ("name", "before"), [("uncontained-memory", False), ("wrong-results", True), ("slow", True)]
+)
+def test_active_checks_wait_for_a_repair_unless_nothing_else_shows_the_fault(name, before):
+    terms = default_policy().fault(FaultName(name))
+    verify = terms.verify.model_copy(update={"checks": (Check.MEMORY, Check.COMPUTE)})
+    changed = terms.model_copy(update={"verify": verify})
+    policy = default_policy().model_copy(update={"faults": {FaultName(name): changed}})
+    world = play(Consenting(policy, (a_fault("gpu:3", name),), means=tuple(Means)))
+    repaired = [each.request.step in REPAIRS for each in world.performed].index(True)
+    for number, each in enumerate(world.performed):
+        if each.request.step is Step.VERIFY:
+            assert Check.MEMORY in each.request.checks
+            assert (Check.COMPUTE in each.request.checks) == (before or number > repaired)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """A verify passes on positive evidence from the same boot, and on nothing else."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -46,6 +47,13 @@ TABLE = [
 def test_unknown_is_neither_passed_nor_failed(found, kind, reason):
     outcome = judge_verify(found, REQUEST, seen_node()[1])
     assert (outcome.kind, outcome.reason) == (kind, reason)
+
+
+def test_a_verify_that_could_not_tell_says_by_code_what_it_lacks():
+    lacks = replace(UNKNOWN, check="compute", code="compute:no-backend")
+    report = replace(said(FAILED, OK, lacks, lacks, UNKNOWN), reason="unknown")
+    outcome = judge_verify(report, REQUEST, seen_node()[1])
+    assert outcome.detail == "unknown: compute:no-backend"
 
 
 def verifies(cluster):
