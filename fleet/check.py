@@ -7,8 +7,8 @@ from typing import Final
 class Check(StrEnum):
     """What each proves is said where it is implemented (`probes/checks/`).
 
-    COMPUTE and ALL_REDUCE are active: they take the node's GPUs for themselves, so they are run
-    only by a verify, or by a person, and never by the agent.
+    COMPUTE, ALL_REDUCE and DCGM_DIAG are active: they take the node's GPUs for themselves, so they
+    are run only by a verify, or by a person, and never by the agent.
     """
 
     KERNEL_LOG = "kernel-log"
@@ -24,9 +24,12 @@ class Check(StrEnum):
     DRIVER = "driver"
     HOST = "host"
     LEFT_OVERS = "left-overs"
+    DCGM = "dcgm"
+    SETTINGS = "settings"
     COMPUTE = "compute"
     ALL_REDUCE = "all-reduce"
+    DCGM_DIAG = "dcgm-diag"
 
 
-ACTIVE: Final = (Check.COMPUTE, Check.ALL_REDUCE)
+ACTIVE: Final = (Check.COMPUTE, Check.ALL_REDUCE, Check.DCGM_DIAG)
 """What they find the agent can neither see for itself nor see the end of."""

@@ -24,6 +24,7 @@ FILES = (
         )
     ),
     *(f"{CLASS}/*/hw_counters/{name}" for name in ("no_completion_cmds", "cmds_err")),
+    *(f"{CLASS}/*/device/{name}_link_width" for name in ("current", "max")),
 )
 """Reading them asks the adapter's firmware, which may hang: only ever in a child."""
 EFA, MELLANOX = "efa", "mlx5_core"
@@ -52,13 +53,18 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """One adapter by its name in sysfs; `pci` its full address, empty where sysfs does not say."""
+    """One adapter by its name in sysfs; `pci` its full address, empty where sysfs does not say.
+
+    `lanes` of the bus that it has, of the `most` that it could have; 0 where nobody says.
+    """
 
     name: str
     driver: str
     pci: str = ""
     ports: tuple[Port, ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
+    lanes: int = 0
+    most: int = 0
 
     @property
     def ethernet(self) -> bool:
@@ -111,6 +117,12 @@ def parse_count(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 21 else None
 
 
+def parse_lanes(text: str) -> int:
+    """`16` as 16; 0 for what is none: virtual functions say 0, 63 or 255."""
+    count = parse_count(text)
+    return count if count in (1, 2, 4, 8, 12, 16, 32) else 0
+
+
 def _adapter(root: Path, name: str, contents: Mapping[Path, bytes]) -> Adapter | None:
     device = root / CLASS / name / "device"
     driver = _link_name(device / "driver")
@@ -126,6 +138,8 @@ def _adapter(root: Path, name: str, contents: Mapping[Path, bytes]) -> Adapter |
         pci=_link_name(device),
         ports=tuple(_port(number, mine) for number in numbers),
         counters=_counters(Path("hw_counters"), mine),
+        lanes=parse_lanes(mine.get(Path("device/current_link_width"), "")),
+        most=parse_lanes(mine.get(Path("device/max_link_width"), "")),
     )
 
 
@@ -169,6 +183,14 @@ def _link_name(path: Path) -> str:
         return path.resolve(strict=True).name
     except (OSError, RuntimeError):
         return ""
+
+
+def usual_lanes(adapters: Iterable[Adapter]) -> Mapping[str, int]:
+    """By driver, the most lanes of the bus that any adapter of this node has."""
+    most: dict[str, int] = {}
+    for adapter in adapters:
+        most[adapter.driver] = max(most.get(adapter.driver, 0), adapter.lanes)
+    return most
 
 
 def usual_rate(adapters: Iterable[Adapter]) -> Mapping[str, float]:

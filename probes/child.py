@@ -55,16 +55,18 @@ class Tool:
         limit: float,
         keep_open: Sequence[int] = (),
         environment: Mapping[str, str] = MappingProxyType({}),
+        grace: float = GRACE,
     ) -> Ended:
         """Run `command` for at most `limit` seconds and a grace; never raises for what it does.
 
         A child left behind by an earlier run blocks new ones until it is gone; it gets a KILL only
         when it has had `limit` seconds more, since killing a merely slow reader of the driver
         harms the GPU. `keep_open` are descriptors (locks) that live as long as the child,
-        `environment` is added to our own. Threads wait for their turn, which is bounded like a run.
+        `environment` is added to our own, `grace` is how long a child may tidy up after TERM.
+        Threads wait for their turn, which is bounded like a run.
         """
         with self._turn:
-            return self._run(command, limit, keep_open, environment)
+            return self._run(command, limit, keep_open, environment, grace)
 
     @property
     def outstanding(self) -> int | None:
@@ -78,6 +80,7 @@ class Tool:
         limit: float,
         keep_open: Sequence[int],
         environment: Mapping[str, str],
+        grace: float,
     ) -> Ended:
         if not self._settled():
             return Ended(None, hung=True, waiting=True)
@@ -89,7 +92,7 @@ class Tool:
             ended = streams.follow(time.monotonic() + limit)
             if not ended:
                 _signal(child, signal.SIGTERM)
-                streams.follow(time.monotonic() + GRACE)
+                streams.follow(time.monotonic() + grace)
             status = child.poll()
             if status is None:
                 self._left, self._kill_at = child, time.monotonic() + limit

@@ -62,7 +62,7 @@ def instance_type(machine: Machine, environment: Mapping[str, str] = os.environ)
 def best_seen(machine: Machine, kind: str) -> int:
     """The most that was ever seen here; 0 where nothing was, or where it cannot be read."""
     try:
-        return _number(_kept(machine, kind).read_text("ascii")) or 0
+        return _number(own_file(machine, kind).read_text("ascii")) or 0
     except (OSError, ValueError):
         return 0
 
@@ -71,15 +71,16 @@ def remember(machine: Machine, kind: str, count: int) -> None:
     """Keep a count that is larger than any before; raises OSError where that cannot be written."""
     if not best_seen(machine, kind) < count <= MOST:
         return
-    place = _kept(machine, kind)
+    place = own_file(machine, kind)
     place.parent.mkdir(parents=True, exist_ok=True)
     fresh = place.with_suffix(".new")
     fresh.write_text(str(count), "ascii")
     fresh.replace(place)
 
 
-def _kept(machine: Machine, kind: str) -> Path:
-    """Under the machine's own name: a state folder that came with an image tells nothing of it."""
+def own_file(machine: Machine, kind: str) -> Path:
+    """Where something about this machine is kept: under its own name, since a state folder that
+    came with an image tells nothing of it."""
     try:
         uuid = (machine.root / "sys/class/dmi/id/product_uuid").read_bytes().strip()
     except OSError:

@@ -34,11 +34,14 @@ STRIKES: Mapping[FaultName, int] = MappingProxyType(
         FaultName.THERMAL: 3,
         FaultName.POWER: 2,
         FaultName.HOST_DEGRADED: 2,
+        FaultName.MONITOR_SILENT: 2,
     }
 )
 """How often in a row a check must find a fault before it stands, where that is more than once. A
 reset, a driver reload, a boot or a change of MIG legitimately stalls the driver and takes links
 down for a while; heat and clocks waver. What is unambiguous stands at once."""
+PATIENCE: Mapping[str, int] = MappingProxyType({Check.DCGM: 3})
+"""The same by check, where it is more: what DCGM calls a failure may be one error in a minute."""
 
 ADVICE_RISING = (
     Advice.NONE,
@@ -237,6 +240,12 @@ class FaultSet:
         self.standing = {key: old for key, old in self.standing.items() if not ended(old)}
 
 
+def strikes(check: str, fault: FaultName) -> int:
+    """How often in a row a check must find a fault before it stands."""
+    patience = 1 if fault is FaultName.MONITOR_SILENT else PATIENCE.get(check, 1)
+    return max(STRIKES.get(fault, 1), patience)
+
+
 def _speaks_for(well: Part, part: Part) -> bool:
     """A GPU that is well has no link or instance that is not; a host says nothing of its GPUs."""
     return well == part or (well == owner_of(part) and well != HOST)
@@ -246,7 +255,7 @@ def _stands(old: Standing) -> bool:
     """Whether it was seen often enough; what the log or the driver itself says, it says once, and
     an active check takes its time to be sure."""
     unambiguous = old.source in ("", Check.RECOVERY_ACTION, *ACTIVE)
-    return unambiguous or old.count >= STRIKES.get(old.claim.fault, 1)
+    return unambiguous or old.count >= strikes(old.source, old.claim.fault)
 
 
 def _key(source: str, claim: Claim) -> Key:

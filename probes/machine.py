@@ -60,6 +60,13 @@ class Machine:
             return [*self.prefix, tool, *arguments]
         return [self._find(tool), *arguments]
 
+    def has(self, tool: str) -> bool:
+        """Whether `tool` is among this machine's files; where we may not look, it is not."""
+        try:
+            return bool(self._find(tool))
+        except Missing:
+            return False
+
     def nvml_child(self) -> tuple[list[str], dict[str, str]]:
         """The command that asks NVML, and what it needs in its environment."""
         try:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from fleet.check import Check
-from fleet.fault import ConditionType, camel_case
+from fleet.fault import ConditionType, FaultName, camel_case
 from fleet.finding import Finding, Verdict
 
 GRACE = 3
@@ -36,6 +36,8 @@ SHOWS_IN: Mapping[str, ConditionType] = MappingProxyType(
         Check.DRIVER: ConditionType.DRIVER,
         Check.HOST: ConditionType.HOST,
         Check.LEFT_OVERS: ConditionType.DRIVER,
+        Check.DCGM: ConditionType.PROBES,
+        Check.SETTINGS: ConditionType.DRIVER,
     }
 )
 
@@ -63,8 +65,13 @@ class Untold:
 
 
 def proves(finding: Finding) -> bool:
-    """Whether a finding is what a sound node says."""
-    return finding.verdict is Verdict.OK or finding.code in BY_NATURE
+    """Whether a finding is what a sound node says. A sensor of ours that is silent, or a second
+    witness that could not tell, is no doubt about the node."""
+    if finding.fault is FaultName.MONITOR_SILENT:
+        return True
+    untold = finding.verdict is Verdict.UNKNOWN
+    beside = untold and finding.check == Check.DCGM
+    return finding.verdict is Verdict.OK or beside or finding.code in BY_NATURE
 
 
 def _could_not_tell(finding: Finding) -> bool:

@@ -14,6 +14,8 @@ from probes.checks import (
     adapters,
     all_reduce,
     compute,
+    dcgm,
+    dcgm_diag,
     driver,
     fabric,
     host,
@@ -24,6 +26,7 @@ from probes.checks import (
     pcie,
     presence,
     recovery_action,
+    settings,
     thermal,
 )
 from probes.checks.subject import Subject
@@ -42,12 +45,18 @@ PASSIVE: Mapping[str, Callable[[Subject], tuple[Finding, ...]]] = MappingProxyTy
         Check.DRIVER: driver.check,
         Check.HOST: host.check,
         Check.LEFT_OVERS: left_overs.check,
+        Check.DCGM: dcgm.check,
+        Check.SETTINGS: settings.check,
     }
 )
 """The checks that ask the machine itself, now; `kernel-log` reads what it said before."""
 
 ACTIVE: Mapping[str, Callable[[Subject], tuple[Finding, ...]]] = MappingProxyType(
-    {Check.COMPUTE: compute.check, Check.ALL_REDUCE: all_reduce.check}
+    {
+        Check.COMPUTE: compute.check,
+        Check.ALL_REDUCE: all_reduce.check,
+        Check.DCGM_DIAG: dcgm_diag.check,
+    }
 )
 """The checks that put load on GPUs that nobody uses; never among the agent's rounds."""
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from fleet.check import Check
+from fleet.check import ACTIVE, Check
 from fleet.fault import FaultName
-from probes.fault_set import STRIKES
+from probes.fault_set import strikes
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +86,19 @@ ABOUT: Mapping[Check, About] = MappingProxyType(
         ),
         Check.ADAPTERS: About(
             "are all network adapters there, up, as fast as their like, and free of errors?",
-            "/sys/class/infiniband (EFA, mlx5), and their functions on the PCI bus",
+            "/sys/class/infiniband (EFA, mlx5), lanes and functions on the PCI bus",
             (FaultName.NIC_MISSING, FaultName.NIC_DEGRADED),
             "fewer than expected is a fault though every link says ACTIVE; EFA always says so",
         ),
         Check.DRIVER: About(
-            "is the driver of one version, does a thread hang in it, does the fabric manager run?",
+            "is the driver loaded, of one version and with its library, does a thread hang in it,"
+            " do the fabric manager and IMEX run?",
             "/proc/driver/nvidia/version, /sys/module/nvidia/version, NVML, /proc/*/task/*/stat and"
             " wchan, systemd's wants",
-            (FaultName.CONFIG_MISMATCH, FaultName.DRIVER_HUNG, FaultName.FABRIC_NOT_READY),
+            (
+                *(FaultName.CONFIG_MISMATCH, FaultName.DRIVER_HUNG, FaultName.FABRIC_NOT_READY),
+                FaultName.MONITOR_SILENT,
+            ),
             "the same thread in uninterruptible sleep over three rounds is a hang",
         ),
         Check.HOST: About(
@@ -109,6 +113,24 @@ ABOUT: Mapping[Check, About] = MappingProxyType(
             (FaultName.CONFIG_MISMATCH,),
             "it takes the memory of new work and keeps a reset away; only what stays for ten"
             " minutes counts, and daemons of the driver never do",
+        ),
+        Check.DCGM: About(
+            "does DCGM answer where it should, and what do the watches say that somebody set?",
+            "dcgmi health and discovery, of an engine that runs already; never one of our own",
+            (
+                *(FaultName.MONITOR_SILENT, FaultName.CONTAINED_MEMORY, FaultName.NVLINK_ERROR),
+                *(FaultName.PCIE_DEGRADED, FaultName.THERMAL, FaultName.POWER, FaultName.INFOROM),
+                *(FaultName.NIC_DEGRADED, FaultName.UNKNOWN_CODE),
+            ),
+            "a second witness: gone while NVML answers it moves no node, and what it calls a"
+            " failure may be one error in a minute, so it must last",
+        ),
+        Check.SETTINGS: About(
+            "are persistence, ECC, MIG and the set of GPUs as this pool is configured?",
+            "NVML modes, now and after the next reset; the driver's list against the first seen",
+            (FaultName.CONFIG_MISMATCH,),
+            "says nothing where nobody said what is wanted; a GPU that cannot tell its mode has"
+            " none switched off",
         ),
         Check.COMPUTE: About(
             "does every GPU compute right, keep what is written to its memory, and is it as fast as"
@@ -129,25 +151,39 @@ ABOUT: Mapping[Check, About] = MappingProxyType(
             (FaultName.WRONG_RESULTS, FaultName.SLOW, FaultName.NVLINK_ERROR),
             "single GPUs may look well where every pair hangs; the first iteration is slow",
         ),
+        Check.DCGM_DIAG: About(
+            "what does DCGM's own diagnosis say, at level 1, 2 or 3?",
+            "dcgmi diag, JSON or table, of an engine that has just answered",
+            (
+                *(FaultName.UNCONTAINED_MEMORY, FaultName.CONTAINED_MEMORY, FaultName.INFOROM),
+                *(FaultName.PCIE_DEGRADED, FaultName.NVLINK_ERROR, FaultName.FABRIC_NOT_READY),
+                *(FaultName.THERMAL, FaultName.POWER, FaultName.SLOW, FaultName.UNKNOWN_CODE),
+            ),
+            "without an engine it would start its own beside others', so it is not run then; what"
+            " fails for how the node is set up is unknown",
+        ),
     }
 )
 
 LEFT_OUT: Mapping[str, str] = MappingProxyType(
     {
-        "inforom (A6)": "asking takes long on some boards; Xid 93 and 125 tell of it",
-        "ECC, MIG and persistence as wanted (A5)": "nobody says yet what is wanted; the values are"
-        " read",
-        "topology as recorded (A4)": "after a replacement it changes legitimately; counts are kept",
-        "nvidia-smi's exit code (B4)": "asked only where there is no NVML: two tools in the driver"
-        " are one too many",
-        "DCGM (B5, J5)": "not yet",
+        "inforom (A6)": "asking NVML takes long on some boards; Xid 93 and 125, nvidia-smi's exit"
+        " status 14 and DCGM's watch tell of it",
+        "nvidia-smi beside NVML (B4)": "asked only where NVML tells nothing: two tools in the"
+        " driver are one too many",
+        "DCGM diagnosis of level 4 (J5)": "one to two hours, for a person",
         "rows remapped so far (C5)": "a lifetime count never clears: a metric",
-        "effective and symbol bit error rates (E4)": "no source says how a driver encodes them",
+        "effective and symbol bit error rates (E4)": "ratios over the whole life"
+        " of a link accuse long after the trouble; the errors that rise are judged",
+        "remote errors, discards and successful recoveries of NVLink5 (E4)": "they accuse the far"
+        " end, tell of congestion, or are normal",
         "peer-to-peer matrix (E8)": "IOMMU, ACS and containers change its answers",
-        "counters 173-179 and 181-183 (F3)": "nobody publishes when they matter",
+        "counters 173-179 and 181-183 (F3)": "nobody publishes when they matter; the"
+        " kernel's AER lines tell of what hurts",
+        "C2C counters 231-233 (E10)": "nobody publishes when they matter; Xid 121, 159 and 173 and"
+        " the link's state tell",
         "power smoothing (G6)": "Xid 162-165 tell of it and move nothing",
         "EFA remote errors (H6)": "they accuse another node",
-        "PCIe width of adapters (H8)": "not yet",
         "memory, zombies, process ids (I2)": "the kubelet's own conditions say so",
     }
 )
@@ -156,21 +192,22 @@ LEFT_OUT: Mapping[str, str] = MappingProxyType(
 
 def as_page() -> str:
     """The reference page, from the checks themselves."""
+    active = ", ".join(f"`{each}`" for each in ACTIVE)
     lines = [
         "# Checks",
         "",
         "Generated from the checks themselves: `gpumend probe list --page`. Each answers *ok*,"
         " *fault* or *unknown*; what a board or driver does not have is neither fault nor health."
-        " The agent runs all but `compute` and `all-reduce` every two minutes, and every minute"
-        " while one of their faults stands; a verify runs those that policy lists. A fault that a"
-        " check found ends when the same check has passed twice.",
+        f" The agent runs all but those that take the GPUs for themselves ({active}) every two"
+        " minutes, and every minute while one of their faults stands; a verify runs those that"
+        " policy lists. A fault that a check found ends when the same check has passed twice.",
         "",
         "| check | asks | reads | can name | why so |",
         "| --- | --- | --- | --- | --- |",
     ]
     for check, about in ABOUT.items():
         names = ", ".join(_named(check, each) for each in about.faults)
-        if len(about.faults) > _MANY:
+        if check is Check.KERNEL_LOG:
             names = "every fault that a log line can tell"
         lines.append(f"| `{check}` | {about.asks} | {about.reads} | {names} | {about.why} |")
     lines += ["", "A number is how often in a row a fault must be found before it stands.", ""]
@@ -179,9 +216,7 @@ def as_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-_MANY = 8
-
-
 def _named(check: Check, fault: FaultName) -> str:
-    patient = check is not Check.RECOVERY_ACTION and fault in STRIKES
-    return f"{fault} ({STRIKES[fault]})" if patient else str(fault)
+    needed = strikes(check, fault)
+    at_once = needed == 1 or check in (Check.RECOVERY_ACTION, *ACTIVE)
+    return str(fault) if at_once else f"{fault} ({needed})"

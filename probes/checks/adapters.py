@@ -44,8 +44,8 @@ def check(subject: Subject) -> tuple[Finding, ...]:
     subject.counts[expectations.ADAPTERS] = len(there)
     untaken = _untaken(wanted, there)
     counted = _counted(subject, len(there))
-    usual = adapters.usual_rate(there)
-    each = [found for one in there for found in _adapter(subject, one, usual)]
+    usual = adapters.usual_rate(there), adapters.usual_lanes(there)
+    each = [found for one in there for found in _adapter(subject, one, *usual)]
     return (*counted, *untaken, *each)
 
 
@@ -78,9 +78,12 @@ def _pci_part(pci: str) -> Part:
         return HOST
 
 
-def _adapter(subject: Subject, adapter: Adapter, usual: Mapping[str, float]) -> list[Finding]:
+def _adapter(
+    subject: Subject, adapter: Adapter, usual: Mapping[str, float], lanes: Mapping[str, int]
+) -> list[Finding]:
     part = parse_part(f"nic:{adapter.name}")
     found = [each for port in adapter.ports for each in _port(subject, part, adapter, port, usual)]
+    found += _narrow(part, adapter, lanes[adapter.driver])
     lost = adapter.counters.get(COMMANDS_LOST)
     rise = None if lost is None else subject.rise_above((adapter.name, COMMANDS_LOST), lost, 0.0)
     if rise is not None:
@@ -89,6 +92,13 @@ def _adapter(subject: Subject, adapter: Adapter, usual: Mapping[str, float]) -> 
     if not adapter.ports:
         found.append(unknown(Check.ADAPTERS, part, "adapters:no-port", "no port can be read"))
     return found or [ok(Check.ADAPTERS, part)]
+
+
+def _narrow(part: Part, adapter: Adapter, usual: int) -> Iterator[Finding]:
+    """Its slot may give fewer lanes than it could use: only fewer than its like have is a fault."""
+    if 0 < adapter.lanes < min(adapter.most, usual):
+        text = f"{adapter.lanes} of {adapter.most} lanes of the bus, others have {usual}"
+        yield _degraded(part, "adapters:width", text)
 
 
 def _port(

@@ -2,35 +2,45 @@
 
 Its parts must be of one version (an upgrade may be under way: hold). A thread that sleeps
 uninterruptibly in the driver over several rounds is a hang, whatever NVML says. A fabric manager
-that should run and does not keeps NVSwitches from carrying anything.
+or IMEX daemon that should run and does not keeps the fabric from carrying anything. A driver that
+is not there is a mismatch; a library that is not there is our own sensor's trouble.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from fleet.check import Check
 from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding
 from fleet.part import HOST
+from probes import services
+from probes.checks.presence import gpus_on_bus
 from probes.checks.subject import Subject, fault, ok, unknown
 from probes.stuck import Thread, threads_in_driver
 
 ROUNDS = 3
 """Rounds in which the same thread must be seen asleep: for a moment it is normal."""
 _VERSION = re.compile(r"\b(\d{3}\.\d{2,3}(?:\.\d{2,3})?)\b")
-_FABRIC_MANAGER = "etc/systemd/system/multi-user.target.wants/nvidia-fabricmanager.service"
-_NAME_LIMIT = 15
-"""Characters that the kernel keeps of a process's name."""
+SERVICES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "nvidia-fabricmanager.service": ("nv-fabricmanager", "fabric:manager-gone"),
+        "nvidia-imex.service": ("nvidia-imex", "fabric:imex-gone"),
+    }
+)
+"""What a fabric needs, by unit: its program, and the code of its absence. Clouds may run them
+outside, so they count only where systemd wants them here."""
 _SAY_A_VERSION = {"kernel": "proc/driver/nvidia/version", "module": "sys/module/nvidia/version"}
 
 
 def check(subject: Subject) -> tuple[Finding, ...]:
     """One finding a trouble, or one ok; nothing where there is no NVIDIA driver at all."""
     root = subject.machine.root
+    gpus = _gpus(subject)
     if not (root / "proc/driver/nvidia").exists():
-        return (unknown(Check.DRIVER, HOST, "driver:not-loaded", "no /proc/driver/nvidia"),)
-    found = (*_versions(subject), *_stuck(subject), *_fabric_manager(root))
+        return (_not_loaded(gpus),)
+    found = (*_library(subject, gpus), *_versions(subject), *_stuck(subject), *_services(root))
     return found or (ok(Check.DRIVER, HOST),)
 
 
@@ -45,6 +55,32 @@ def versions(root: Path) -> dict[str, str]:
         if said:
             found[name] = said[1]
     return found
+
+
+def _gpus(subject: Subject) -> int:
+    """On the bus, and not handed to anybody else's driver; 0 also where no bus can be read."""
+    try:
+        return len(gpus_on_bus(subject))
+    except OSError:
+        return 0
+
+
+def _not_loaded(gpus: int) -> Finding:
+    """An upgrade may be under way, or the driver refuses: either way nothing new may start."""
+    code = "driver:not-loaded"
+    if not gpus:
+        return unknown(Check.DRIVER, HOST, code, "no /proc/driver/nvidia, and no GPU on the bus")
+    said = f"{gpus} GPUs on the bus, and no driver for them"
+    name = FaultName.CONFIG_MISMATCH
+    return fault(Check.DRIVER, HOST, name, code, Advice.HOLD, said, Severity.DEGRADED)
+
+
+def _library(subject: Subject, gpus: int) -> Iterator[Finding]:
+    """Without NVML we see less of the node; that is our trouble, and not the node's."""
+    if gpus and subject.nvml().missing:
+        name, code = FaultName.MONITOR_SILENT, "nvml:library-missing"
+        said = "libnvidia-ml.so.1 is not found, though the driver is loaded: asking nvidia-smi"
+        yield fault(Check.DRIVER, HOST, name, code, Advice.NONE, said, Severity.WARNING)
 
 
 def _versions(subject: Subject) -> Iterator[Finding]:
@@ -72,16 +108,9 @@ def _stuck(subject: Subject) -> Iterator[Finding]:
             return
 
 
-def _fabric_manager(root: Path) -> Iterator[Finding]:
-    """Wanted by systemd here, and no process of that name: clouds may run it outside."""
-    if not (root / _FABRIC_MANAGER).is_symlink():
-        return
-    name = "nv-fabricmanager"[:_NAME_LIMIT]
-    for process in (root / "proc").glob("[0-9]*"):
-        try:
-            if (process / "comm").read_text("utf-8", "replace").strip() == name:
-                return
-        except OSError:
-            continue
-    code, kind = "fabric:manager-gone", FaultName.FABRIC_NOT_READY
-    yield fault(Check.DRIVER, HOST, kind, code, Advice.REBOOT, "nv-fabricmanager does not run")
+def _services(root: Path) -> Iterator[Finding]:
+    """Wanted by systemd here, and no process of that name."""
+    for unit, (program, code) in SERVICES.items():
+        if services.wanted(root, (unit,)) and not services.runs(root, program):
+            name, said = FaultName.FABRIC_NOT_READY, f"{program} does not run"
+            yield fault(Check.DRIVER, HOST, name, code, Advice.REBOOT, said)

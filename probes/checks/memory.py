@@ -20,7 +20,7 @@ _YES, _NO = frozenset({"yes", "1", "true"}), frozenset({"no", "0", "false"})
 
 def check(subject: Subject) -> tuple[Finding, ...]:
     """Findings a GPU that answers, and one for what kept the answers from being whole."""
-    if not subject.nvml().missing:
+    if not subject.nvml().unheard:
         return each_gpu(
             Check.MEMORY, subject, lambda part, gpu: nvml_memory.judge(part, gpu, subject)
         )

@@ -1,11 +1,12 @@
 """Ask `nvidia-smi` for a table, and read whatever it says: cells, exit codes, silence.
 
 Field names are those of `nvidia-smi --help-query-gpu`. An exit of 0 may still hold `ERR!` cells; an
-exit code other than 0 may still come with rows of the GPUs that answer.
+exit code other than 0 may still come with rows of the GPUs that answer, or name one that it cannot
+open.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from fleet.finding import Finding
 from fleet.part import HOST, Part
 from probes.checks.subject import NVIDIA_SMI, Subject, fault, hung, unknown
 from probes.machine import Missing
+from probes.nvml.view import GPU_IS_LOST, RESET_REQUIRED
 from probes.parts import short_address
 
 ROW_LIMIT = 128
@@ -44,6 +46,9 @@ class Table:
 EXITS: Mapping[int, tuple[str, FaultName | None, Advice]] = MappingProxyType(
     {
         2: ("unsupported", None, Advice.NONE),
+        3: ("not-available", None, Advice.NONE),
+        4: ("not-permitted", None, Advice.NONE),
+        6: ("no-devices", None, Advice.NONE),
         8: ("power-cable", FaultName.POWER, Advice.HAND_OFF),
         9: ("driver-not-loaded", FaultName.CONFIG_MISMATCH, Advice.HOLD),
         10: ("interrupts", FaultName.DRIVER_HUNG, Advice.REBOOT),
@@ -55,7 +60,10 @@ EXITS: Mapping[int, tuple[str, FaultName | None, Advice]] = MappingProxyType(
         18: ("version-mismatch", FaultName.CONFIG_MISMATCH, Advice.HOLD),
     }
 )
-"""Exit codes of nvidia-smi (NVML's return codes) that say something of their own."""
+"""Exit codes of nvidia-smi (NVML's return codes) that say something of their own. One that is in
+no table, 255 (internal error) among them, tells nothing."""
+_NO_HANDLE = re.compile(r"unable to determine the device handle for gpu(.*)", re.I)
+_NO_DEVICES = re.compile(r"no devices were found", re.I)
 
 
 def query(
@@ -70,11 +78,11 @@ def query(
     if ended.hung:
         return Table({}, (hung(check, NVIDIA_SMI),))
     rows = _rows(ended.output, fields)
-    if ended.status == 0:
-        problems = _unread(check, ended.output, rows)
-    else:
+    said = f"{ended.output}\n{ended.errors}"
+    problems = tuple(_no_handle(check, subject, ended.status, said))
+    if ended.status != 0 and not problems:
         problems = (_failure(check, subject, ended.status, f"{ended.errors} {ended.output}"),)
-    return Table(rows, problems)
+    return Table(rows, problems or _unread(check, ended.output, rows))
 
 
 def broken_cell(check: str, part: Part, field: str) -> Finding:
@@ -88,8 +96,9 @@ def absent_cell(check: str, part: Part, field: str) -> Finding:
 
 
 def _rows(output: str, fields: Sequence[str]) -> dict[str, Row]:
+    """Whole lines only: of a cell that was cut off nobody knows what is missing."""
     rows: dict[str, Row] = {}
-    for line in output.splitlines()[:ROW_LIMIT]:
+    for line in output.split("\n")[:-1][:ROW_LIMIT]:
         cells = [each.strip() for each in line.split(",")]
         if len(cells) != len(fields):
             continue
@@ -111,9 +120,26 @@ def _unread(check: str, output: str, rows: Mapping[str, Row]) -> tuple[Finding, 
     lines = [line for line in output.splitlines() if line.strip()]
     if not lines:
         return (unknown(check, HOST, "nvidia-smi:empty", "nvidia-smi printed nothing"),)
+    if _NO_DEVICES.search(output):
+        return (unknown(check, HOST, "nvidia-smi:no-devices", output),)
     if len(lines) == len(rows):
         return ()
     return (unknown(check, HOST, "nvidia-smi:unreadable", f"{len(lines)} lines, {len(rows)} read"),)
+
+
+def _no_handle(check: str, subject: Subject, status: int | None, said: str) -> Iterator[Finding]:
+    """The GPUs that nvidia-smi says it cannot open, each with its reason, whatever its status."""
+    for found in _NO_HANDLE.finditer(said):
+        reason = found[1].lower()
+        if "lost" in reason:
+            yield _failure(check, subject, GPU_IS_LOST, found[0])
+        elif "reset" in reason:
+            yield _failure(check, subject, RESET_REQUIRED, found[0])
+        elif EXITS.get(status or 0, ("", None))[1] is not None:
+            yield _failure(check, subject, status, found[0])
+        else:
+            part = _accused(subject, found[0])
+            yield unknown(check, part, "nvidia-smi:no-handle", found[0])
 
 
 def _failure(check: str, subject: Subject, status: int | None, said: str) -> Finding:

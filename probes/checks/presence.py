@@ -44,7 +44,7 @@ def _each(subject: Subject, on_bus: frozenset[str]) -> tuple[Finding, ...]:
     if not expected:
         said = "no GPU on the PCI bus, and none was seen in this boot"
         return (unknown(Check.PRESENCE, HOST, "presence:none", said),)
-    if not subject.nvml().missing:
+    if not subject.nvml().unheard:
         return _by_nvml(subject, expected, on_bus)
     table = nvidia_smi.query(Check.PRESENCE, subject, (_ADDRESS, "index"))
     if not table.rows and table.findings:

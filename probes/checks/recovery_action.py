@@ -44,7 +44,7 @@ NOBODY_KNOWS = 0xFFFF_FFFF
 
 def check(subject: Subject) -> tuple[Finding, ...]:
     """One finding a GPU that answers, and one for what kept the answers from being whole."""
-    if not subject.nvml().missing:
+    if not subject.nvml().unheard:
         return each_gpu(Check.RECOVERY_ACTION, subject, _judge)
     table = nvidia_smi.query(Check.RECOVERY_ACTION, subject, (_ADDRESS, _ACTION))
     found = [_finding(subject.naming.gpu(pci), row[_ACTION]) for pci, row in table.rows.items()]

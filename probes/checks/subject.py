@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding, Verdict
 from fleet.part import HOST, Part
-from probes.child import Ended, Tool
+from probes.child import GRACE, Ended, Tool
 from probes.counters import Counters, Rise
 from probes.files import Glimpse, read_files
 from probes.machine import Machine
@@ -30,9 +30,9 @@ class Subject:
     """One machine under examination.
 
     `keep_open` are locks that live as long as its children, `counts` how many of which things the
-    checks of this round found (by their names in `expectations`). `scope` is what active checks may
-    use; they have to be over by `until`, in monotonic seconds; None: they have their own limits
-    only.
+    checks of this round found (by their names in `expectations`), `heard` which tools have ever
+    answered here. `scope` is what active checks may use; they have to be over by `until`, in
+    monotonic seconds; None: they have their own limits only.
     """
 
     machine: Machine
@@ -42,6 +42,7 @@ class Subject:
     counters: Counters = field(default_factory=Counters)
     stuck: dict[Thread, int] = field(default_factory=dict)
     left_overs: dict[Process, tuple[float, int]] = field(default_factory=dict)
+    heard: set[str] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=dict)
     at: float = 0.0
     scope: tuple[Part, ...] = (HOST,)
@@ -77,10 +78,12 @@ class Subject:
                 self._view = read(ended.output, ended.hung)
             return self._view
 
-    def run(self, tool: str, *arguments: str, limit: float = TOOL_LIMIT) -> Ended:
+    def run(
+        self, tool: str, *arguments: str, limit: float = TOOL_LIMIT, grace: float = GRACE
+    ) -> Ended:
         """Run a tool of the machine; raises `Missing` where it has none."""
         command = self.machine.command(tool, *arguments)
-        return self._tool(tool).run(command, limit, self.keep_open)
+        return self._tool(tool).run(command, limit, self.keep_open, grace=grace)
 
     def use(self, plan: str, limit: float) -> tuple[Ended, bool]:
         """Use the GPUs as planned, in a child; how it ended, and whether it had to be left."""

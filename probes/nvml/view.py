@@ -87,6 +87,12 @@ class View:
         """Whether there is no NVML to ask: our sensor's trouble, not the node's."""
         return self.init is not None and self.init.code == LIBRARY_NOT_FOUND
 
+    @property
+    def unheard(self) -> bool:
+        """Whether nothing came of NVML, and no hang of it either: then nvidia-smi may be asked."""
+        said = self.init is not None or self.gpus or self.count != NOTHING
+        return self.missing or not (said or self.hung)
+
 
 def whole(value: Value) -> int | Mute:
     """A whole number, or why there is none."""

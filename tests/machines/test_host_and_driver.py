@@ -1,19 +1,20 @@
 """The host's disks and the driver's wholeness, and who hangs in it."""
 
 import os
+import shutil
 
 import pytest
 
 from fleet.finding import Verdict
 from probes import checks, expectations
-from probes.nvml.view import Mute, View
+from probes.nvml.view import View
 from tests.machines.tree import KINDS, Tree, write
 
 
 @pytest.fixture
 def tree(tmp_path):
     tree = Tree(tmp_path, KINDS["p5"])
-    tree.subject._view = View(init=Mute(12))
+    tree.subject._view = View(count=8, whole=True)
     return tree
 
 
@@ -64,6 +65,8 @@ def test_a_library_of_another_version_is_a_mismatch(tree):
 
 def test_without_a_driver_nothing_is_said_to_be_well(tree):
     (tree.root / "proc/driver/nvidia").rename(tree.root / "gone")
+    assert look(tree, "driver") == {("config-mismatch", "driver:not-loaded")}
+    shutil.rmtree(tree.root / "sys/bus/pci/devices")
     assert look(tree, "driver") == {("unknown", "driver:not-loaded")}
 
 

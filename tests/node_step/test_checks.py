@@ -98,7 +98,7 @@ def test_a_cell_has_one_reading_and_only_a_good_value_reads_as_well(fake, name, 
     ("script", "expected"),
     [
         ("exit 0", ("unknown", "nvidia-smi:empty")),
-        ("echo No devices were found; exit 6", ("unknown", "nvidia-smi:exit-6")),
+        ("echo No devices were found; exit 6", ("unknown", "nvidia-smi:no-devices")),
         ("echo 'x is not a valid field to query.'; exit 2", ("unknown", "nvidia-smi:unsupported")),
         ("exit 9", ("config-mismatch", "nvidia-smi:driver-not-loaded")),
         ("echo Failed to initialize NVML: Driver/library version mismatch; exit 18",
@@ -132,7 +132,7 @@ def test_a_tool_that_is_not_there_is_unknown(fake, name):
 
 @pytest.mark.parametrize("name", SMI_CHECKS)
 def test_a_tool_that_hangs_is_a_hung_driver_also_after_half_an_answer(fake, name, monkeypatch):
-    monkeypatch.setattr(Subject.run, "__kwdefaults__", {"limit": 0.5})
+    monkeypatch.setattr(Subject.run, "__kwdefaults__", {"limit": 0.5, "grace": 0.5})
     fake.answer("nvidia-smi", "echo '00000000:52:00.0, 0'; exec sleep 60")
     assert said(look(fake, name)) == {("host", "driver-hung", "child:hung")}
 
