@@ -14,6 +14,7 @@ from activities.drain import SETTLE, Draining
 from activities.endings import ended, succeeded
 from activities.eviction_requests import EvictionRequests
 from activities.evictions import Evictions
+from activities.hit import hit_by
 from activities.jobs import Job, job_of, sick_job
 from activities.look import look
 from activities.node_pods import pods_on
@@ -75,11 +76,13 @@ class EndJobActivities:
             return sight
         pods = await pods_on(self._kubernetes, request.node.name)
         sick = await sick_gpus(self._kubernetes, request)
-        found = sick_job(pods, request.job_labels, sick)
+        hit = hit_by(request, sight.node, self._now())
+        found = sick_job(pods, request.job_labels, sick, hit)
         if isinstance(found, Job):
             return found
         if found is None:
-            return succeeded("no pod that may hold the GPU is left", sight.node)
+            what = "was hit" if hit.alone else "may hold the GPU"
+            return succeeded(f"no pod that {what} is left", sight.node)
         names = ", ".join(found[:NAMED]) + (" and more" if len(found) > NAMED else "")
         what = f"it cannot be told which of these the fault concerns: {names}"
         return ended(OutcomeKind.PERMANENT, WHICH_JOB, what, sight.node)

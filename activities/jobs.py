@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from activities.hit import Hit
 from activities.node_pods import is_finished
 from activities.pods import MIRROR_ANNOTATION, OPERATION_LABEL, daemon_set_of, may_hold_gpu
 from activities.sick_gpus import SickGpus
@@ -36,16 +37,18 @@ def job_of(pod: Manifest, labels: Sequence[str]) -> Job | None:
 
 
 def sick_job(
-    pods: Iterable[Manifest], labels: Sequence[str], sick: SickGpus
+    pods: Iterable[Manifest], labels: Sequence[str], sick: SickGpus, hit: Hit
 ) -> Job | tuple[str, ...] | None:
-    """The job to end: that of the pods that hold the sick GPU, else the only one with GPUs.
+    """The job to end: that of the pods that were hit or hold the sick GPU, else the only one with
+    GPUs. Where a fault concerns nobody but the pods that it hit, it is theirs or nobody's.
 
-    None: no pod that may hold it is left. Names: more than one may, or a pod has no job.
+    None: no pod that is concerned is left. Names: more than one job may be, or a pod has none.
     """
     running = [each for each in pods if _is_work(each)]
-    held = [each for each in running if sick.held_by(each) is True]
+    struck = [each for each in running if hit.has(each)]
+    held = [each for each in running if hit.has(each) or sick.held_by(each) is True]
     maybe = [each for each in running if may_hold_gpu(each) and sick.held_by(each) is None]
-    concerned = held or maybe
+    concerned = struck if hit.alone else held or maybe
     jobs = {job_of(each, labels) for each in concerned}
     if len(jobs) == 1 and None not in jobs:
         return jobs.pop()

@@ -4,12 +4,14 @@ All of it is there while Temporal is away. Reading is thin; putting it in words 
 `show`'s business.
 """
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from activities.hit import uids_of
 from activities.node_event import COMPONENT, EVENTS
+from activities.node_pods import pods_on
 from activities.waiting import list_all
 from console.servers import Away, once
 from fleet.condition import parse_message
@@ -36,6 +38,7 @@ class NodeFacts:
     """The Node as we see it, what its conditions say is wrong, and what cannot be read.
 
     `held_at` is when the hold taint was put on, `heard` when the agent last renewed its Lease.
+    `pods` names those that a fault hit and that are still here, by their UIDs.
     """
 
     state: NodeState
@@ -44,6 +47,7 @@ class NodeFacts:
     faults: tuple[Fault, ...] = ()
     unknown: tuple[str, ...] = ()
     heard: datetime | None = None
+    pods: Mapping[str, str] = field(default_factory=dict)
     events: tuple[Told, ...] = field(default=())
 
 
@@ -63,8 +67,20 @@ async def facts_of(kubernetes: Kubernetes, manifest: Json, cluster: str) -> Node
         faults=faults,
         unknown=unknown,
         heard=_instant((lease or {}).get("spec", {}).get("renewTime")),
+        pods=await _pods_hit(kubernetes, name, faults),
         events=read_events(events.objects if events else ()),
     )
+
+
+async def _pods_hit(kubernetes: Kubernetes, node: str, faults: Sequence[Fault]) -> dict[str, str]:
+    """Names of the pods on the node that the faults hit; a UID alone says nothing to a person."""
+    wanted = {uid for fault in faults for uid in fault.pods}
+    pods = await _maybe(lambda: pods_on(kubernetes, node)) if wanted else ()
+    return {
+        uid: f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        for pod in pods or ()
+        for uid in wanted.intersection(uids_of(pod))
+    }
 
 
 def read_conditions(state: NodeState) -> tuple[tuple[Fault, ...], tuple[str, ...]]:

@@ -174,6 +174,9 @@ def _cluster_says(facts: NodeFacts, now: datetime) -> Iterator[str]:
     yield f"  agent      {agent}"
     for fault in facts.faults:
         yield f"  fault      {fault_words(fault)}"
+        if fault.pods:
+            hit = (facts.pods.get(uid, f"pod {uid}") for uid in fault.pods)
+            yield f"  {'':<10} it hit {', '.join(hit)}"
     for text in facts.unknown:
         yield f"  unknown    {text}"
 
@@ -244,5 +247,6 @@ def _facts_json(facts: NodeFacts) -> dict[str, Any]:
         "mark": state.mark,
         "faults": facts.faults,
         "unknown": facts.unknown,
+        "pods": facts.pods,
         "agent_heard": facts.heard,
     }

@@ -12,6 +12,7 @@ from fleet.fault import Fault
 from fleet.finding import Finding, Verdict
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.part import HOST
+from fleet.pod import hit
 from fleet.report import Report
 
 MAX_SIGHTINGS = 128
@@ -22,7 +23,7 @@ class Sighting:
     """A fault with its times: `first` ever in this incident, `since` in its present spell.
 
     `cleared` is None while it stands. `proven` says that a check of our own saw it: then a report
-    without it does not end it, only a passed verify does.
+    without it does not end it, only a passed verify does. Whom it hit in this spell stays known.
     """
 
     fault: Fault
@@ -108,7 +109,7 @@ def _stands(known: Sighting | None, fault: Fault, first: datetime, now: datetime
     if known is None:
         return Sighting(fault, first, first)
     if known.cleared is None:
-        return replace(known, fault=fault)
+        return replace(known, fault=replace(fault, pods=hit(known.fault.pods, fault.pods)))
     return Sighting(fault, known.first, now)
 
 

@@ -32,6 +32,7 @@ def _faults(scene: Scene) -> tuple[str, ...]:
         f"{each.fault.name} on {each.fault.part} ({each.fault.code})"
         f" since {format_instant(_seconds(each.first))}"
         + (", seen by our own check" if each.proven else "")
+        + (f", hit pod {', '.join(each.fault.pods)}" if each.fault.pods else "")
         for each in scene.standing
     ]
     return tuple(lines[: MOST_FACTS // 2])

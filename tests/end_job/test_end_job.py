@@ -9,13 +9,24 @@ import pytest
 
 from activities.drain import DrainActivities
 from activities.end_job import WHICH_JOB, EndJobActivities
-from activities.jobs import Job, job_of
+from activities.hit import hit_by
+from activities.jobs import Job, job_of, sick_job
 from activities.sick_gpus import SickGpus
+from fleet.fault import FaultName
 from fleet.outcome import OutcomeKind
 from fleet.reason import DEADLINE, PREMISE_GONE
 from fleet.step import Step
 from probes.parts import keyed_id
-from tests.cluster import FAULT, now, pod_manifest, request_for, running
+from tests.cluster import (
+    FAULT,
+    conditions,
+    identity,
+    now,
+    pod_manifest,
+    request_for,
+    running,
+    seen_node,
+)
 
 KEY = b"a key of 32 bytes, more or less."
 SICK, WELL = "GPU-00000000-0000-0000-0000-000000000003", "GPU-00000000-0000-0000-0000-000000000004"
@@ -99,6 +110,92 @@ async def test_where_it_cannot_be_told_whose_job_it_is_nothing_leaves(cluster, t
     assert "default/a-0 (job default/a)" in outcome.detail
     assert "default/x-0" in outcome.detail
     assert cluster.writes() == []
+
+
+HITTING = replace(FAULT, name=FaultName.CONTAINED_MEMORY, code="xid:94")
+"""A fault that struck one process."""
+
+
+async def two_jobs(cluster):
+    """A node with a pod of job a and one of job b; their UIDs."""
+    node = await cluster.add_node(faults=())
+    made = [await cluster.add_pod(rank(f"{each}-0", each)) for each in "ab"]
+    return node, *(each["metadata"]["uid"] for each in made)
+
+
+async def sick_with(cluster, *faults):
+    await cluster.change_node({"status": {"conditions": conditions(*faults)}})
+
+
+async def test_of_two_jobs_the_one_that_was_hit_leaves(cluster, temporal):
+    """The node says so just now; the request is of before anybody knew."""
+    node, _, hit = await two_jobs(cluster)
+    await sick_with(cluster, replace(HITTING, pods=(hit,)))
+    outcome = await temporal.run(ends(cluster), request(node, faults=(HITTING,)))
+    assert outcome.kind is OutcomeKind.SUCCEEDED
+    assert await cluster.pods() == {"a-0"}
+
+
+async def test_once_the_pod_that_was_hit_is_gone_nobody_follows_it(cluster, temporal):
+    node, *_ = await two_jobs(cluster)
+    await sick_with(cluster, replace(HITTING, pods=(GONE,)))
+    outcome = await temporal.run(ends(cluster), request(node, faults=(HITTING,)))
+    assert (outcome.kind, outcome.detail) == (
+        OutcomeKind.SUCCEEDED,
+        "no pod that was hit is left",
+    )
+    assert cluster.writes() == []
+
+
+async def test_where_two_jobs_were_hit_nobody_leaves(cluster, temporal):
+    node, *both = await two_jobs(cluster)
+    await sick_with(cluster, replace(HITTING, pods=tuple(both)))
+    outcome = await temporal.run(ends(cluster), request(node, faults=(HITTING,)))
+    assert (outcome.kind, outcome.reason) == (OutcomeKind.PERMANENT, WHICH_JOB)
+    assert cluster.writes() == []
+
+
+GONE = "11111111-2222-3333-4444-555555555555"
+UID_A, UID_B = f"{GONE[:-1]}a", f"{GONE[:-1]}b"
+A, B = (rank(each, each) | {"spec": {"containers": GPU}} for each in "ab")
+A["metadata"]["uid"], B["metadata"]["uid"] = UID_A, UID_B
+
+
+@pytest.mark.parametrize(
+    ("faults", "said", "ended"),
+    [
+        ((replace(HITTING, pods=(UID_A,)),), (), ["a"]),
+        ((replace(HITTING, pods=(UID_A,)),), (replace(HITTING, pods=(GONE, UID_B)),), ["b"]),
+        ((HITTING,), (), "ab"),
+        ((replace(HITTING, pods=(UID_A,)), FAULT), (), ["a"]),
+        ((replace(FAULT, pods=(UID_B,)),), (), ["b"]),
+        ((replace(FAULT, pods=(GONE,)),), (), "ab"),
+        ((replace(HITTING, pods=(GONE,)),), (), ()),
+        ((replace(HITTING, pods=(GONE,)), FAULT), (), "ab"),
+    ],
+    ids=[
+        "the one that was hit",
+        "what the node says now counts",
+        "nobody says whom",
+        "another fault beside it names nobody",
+        "an error of the GPU that one process met",
+        "whom it met is gone: others may hold the GPU",
+        "whom it struck is gone: nobody else is concerned",
+        "whom it struck is gone, and another fault may concern others",
+    ],
+)
+def test_whose_work_was_hit_decides_as_far_as_it_goes(faults, said, ended):
+    hit = hit_by(request_for(identity(), Step.END_JOB, faults=faults), node_that(said), now())
+    found = sick_job([A, B], LABELS, SickGpus((), b""), hit)
+    if len(ended) == 1:
+        assert found == Job("default", "gpumend.io/job", ended[0])
+    else:
+        assert isinstance(found, tuple | None)
+        assert len(found or ()) == len(ended)
+
+
+def node_that(said):
+    return seen_node(faults=said)[1]
 
 
 async def test_daemons_of_the_node_are_no_job(cluster, temporal):

@@ -40,6 +40,20 @@ def test_a_deletion_stops_what_may_be_stopped_if_it_is_of_this_node(step, uid, o
     assert interrupts(step, NodeGone(uid, START), HELD) is stops
 
 
+def test_whom_a_fault_hit_stays_known_while_it_stands_and_is_in_the_facts():
+    hit = Fault(HOST, FaultName.GPU_LOST, "xid:79", Advice.REBOOT, 1, START, pods=("one",))
+    incident = FRESH
+    for after, faults in enumerate(
+        ((hit,), (replace(hit, pods=("two",)),), (replace(hit, pods=()),))
+    ):
+        at = START + after * MINUTE
+        report = Report(OPENING.node, "b1", faults, (), at)
+        incident = incident.with_message(Reported(report, at))
+    assert incident.sightings[0].fault.pods == ("one", "two")
+    facts = decide(default_policy(), incident, START + 3 * MINUTE).basis.facts
+    assert facts[0].endswith(", hit pod one, two")
+
+
 def reported(incident: Incident, uid: str, after: timedelta) -> Incident:
     node = replace(OPENING.node, uid=uid)
     report = Report(node, "b1", (), (), START + after)
