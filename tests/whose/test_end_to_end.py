@@ -35,7 +35,7 @@ PATIENCE = 30.0
 def machine(tmp_path: Path, monkeypatch) -> Machine:
     monkeypatch.setenv("GPUMEND_HOST_EXEC", "")
     monkeypatch.setattr(run, "TICK", 0.05)
-    monkeypatch.setattr("probes.agent.publish.PATCH_PERIOD", 0.02)
+    monkeypatch.setattr("probes.agent.pace.PATCH_PERIOD", 0.02)
     return Machine.create(tmp_path / "machine", "n1", gpus=2)
 
 
