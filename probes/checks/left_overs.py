@@ -64,6 +64,7 @@ def _pids(gpu: GpuView) -> set[int] | None:
 
 def _left_over(subject: Subject, process: Process) -> str:
     """Why a process should not be there; empty where nothing says so."""
+    # Other checks of the round may take tools up meanwhile.
     ours = {tool.outstanding for tool in list(subject.tools.values())}
     if process.owner is None or process.pid in ours or process.name.startswith(DAEMONS):
         return ""
