@@ -147,9 +147,13 @@ ABOUT: Mapping[Check, About] = MappingProxyType(
         ),
         Check.ALL_REDUCE: About(
             "do all GPUs of the node add up together, right and fast enough?",
-            "all_reduce_perf of the NCCL tests, else torch.distributed",
-            (FaultName.WRONG_RESULTS, FaultName.SLOW, FaultName.NVLINK_ERROR),
-            "single GPUs may look well where every pair hangs; the first iteration is slow",
+            "all_reduce_perf of the NCCL tests, else our own ranks on torch.distributed",
+            (
+                *(FaultName.FABRIC_NOT_READY, FaultName.WRONG_RESULTS, FaultName.SLOW),
+                FaultName.DRIVER_HUNG,
+            ),
+            "single GPUs may look well where every pair hangs; it is about the node, so with one"
+            " GPU in use it is not begun",
         ),
         Check.DCGM_DIAG: About(
             "what does DCGM's own diagnosis say, at level 1, 2 or 3?",

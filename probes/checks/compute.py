@@ -71,7 +71,7 @@ def choose(gpus: Iterable[GpuView], subject: Subject) -> Chosen:
             left.append(unknown(Check.COMPUTE, HOST, "nvml:no-handle", said))
             continue
         part = subject.naming.gpu(gpu.pci)
-        why_not = _unfit(gpu)
+        why_not = unfit(gpu)
         if not any(covers(scope, part) for scope in subject.scope):
             witnesses += [] if why_not else [gpu.pci]
         elif why_not:
@@ -81,7 +81,7 @@ def choose(gpus: Iterable[GpuView], subject: Subject) -> Chosen:
     return Chosen(parts, witnesses[:WITNESSES], tuple(left))
 
 
-def _unfit(gpu: GpuView) -> tuple[str, str] | None:
+def unfit(gpu: GpuView) -> tuple[str, str] | None:
     """Code and words for why a GPU may not be used, None where it may."""
     processes = gpu.value("processes")
     if not isinstance(processes, tuple):
@@ -104,7 +104,8 @@ def _use(subject: Subject, chosen: Chosen, seconds: float) -> tuple[Finding, ...
         environment=environment,
         places=subject.machine.libraries,
     )
-    ended, left = subject.use(plan.text(), seconds + SLACK)
+    command, needs = subject.machine.compute_child(plan.text())
+    ended, left = subject.use(Check.COMPUTE, command, needs, seconds + SLACK)
     exam = view.read(ended.output)
     known, wrong = baselines.load(subject.machine.root)
     said = () if exam.missing or not exam.begun else judge(exam, chosen.parts, known)

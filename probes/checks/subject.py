@@ -3,7 +3,7 @@
 import re
 import threading
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fleet.fault import Advice, FaultName, Severity
@@ -18,7 +18,7 @@ from probes.parts import GPU_FILES, Naming, gpus_of
 from probes.processes import Process
 from probes.stuck import Thread
 
-NVIDIA_SMI, NVML, COMPUTE = "nvidia-smi", "nvml", "compute"
+NVIDIA_SMI, NVML = "nvidia-smi", "nvml"
 TOOL_LIMIT = 15.0
 """Seconds for one query: a first call after boot without persistence mode takes that long."""
 EVIDENCE_LIMIT = 300
@@ -85,10 +85,11 @@ class Subject:
         command = self.machine.command(tool, *arguments)
         return self._tool(tool).run(command, limit, self.keep_open, grace=grace)
 
-    def use(self, plan: str, limit: float) -> tuple[Ended, bool]:
-        """Use the GPUs as planned, in a child; how it ended, and whether it had to be left."""
-        command, environment = self.machine.compute_child(plan)
-        tool = self._tool(COMPUTE)
+    def use(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str], limit: float
+    ) -> tuple[Ended, bool]:
+        """Use the GPUs, in a child by that name; how it ended, and whether it had to be left."""
+        tool = self._tool(name)
         ended = tool.run(command, limit, self.keep_open, environment)
         return ended, tool.outstanding is not None
 

@@ -69,6 +69,10 @@ class TorchDevice:
         self._on = torch.device(name)
         self._cuda = self._on.type == "cuda"
 
+    def take(self) -> None:
+        """Make it the process's own: a collective uses whatever is current."""
+        torch.cuda.set_device(self._on)
+
     def memory(self) -> tuple[int, int]:
         """Free and total, as the driver says; a host is not tested."""
         return torch.cuda.mem_get_info(self._on) if self._cuda else (0, 0)

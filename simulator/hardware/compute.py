@@ -37,6 +37,32 @@ def compute_child(machine: Machine, arguments: Sequence[str]) -> int:
     return 0
 
 
+BUS_RATE = 460.0
+_HEAD = """\
+# nThread 1 nGpus {count} minBytes {size} maxBytes {size} step: 1048576(bytes) warmup iters: 5
+#
+# Using devices"""
+_RANK = "#  Rank {index:2} Group  0 Pid  12345 on     node device {index:2} [{bdf}] {model}"
+_ROW = " {size}    1073741824     float     sum      -1   {cells}   {cells}"
+REDUCED_SIZE = 4_294_967_296
+
+
+def all_reduce_perf(machine: Machine, arguments: Sequence[str]) -> int:
+    """The table of the NCCL tests, for all GPUs; as slow as the slowest of them."""
+    del arguments
+    gpus = machine.read().gpus
+    if any(each.symptoms.lost for each in gpus):
+        sys.stderr.write("Test CUDA failure common.cu:1030 'no CUDA-capable device is detected'\n")
+        return 2
+    bus = BUS_RATE / SLOWED if any(each.symptoms.slow for each in gpus) else BUS_RATE
+    cells = f"16120.  {bus / 1.75:.2f}  {bus:.2f}      0"
+    said = [_HEAD.format(count=len(gpus), size=REDUCED_SIZE)]
+    said += [_RANK.format(index=each.index, bdf=each.bdf, model=MODEL) for each in gpus]
+    said += [_ROW.format(size=REDUCED_SIZE, cells=cells), "# Out of bounds values : 0 OK"]
+    sys.stdout.write("\n".join(said) + "\n")
+    return 0
+
+
 def lines(machine: Machine, asked: Sequence[str], witnesses: Sequence[str]) -> Iterator[Line]:
     """Everything, in the order in which it becomes known; a GPU off the bus makes nothing."""
     gpus = {each.bdf: each for each in machine.read().gpus if not each.symptoms.lost}

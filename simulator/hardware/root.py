@@ -11,6 +11,8 @@ DRIVER = "550.144.03"
 VENDOR, DEVICE, CLASS = 0x10DE, 0x2330, 0x030200
 CONFIG_BYTES = 256
 
+TOOLS = ("nvidia-smi", "nvml-child", "compute-child", "all_reduce_perf", "systemctl")
+
 BOOT_LINES = (
     "Linux version 6.8.0-1021 (gcc 13.2.0) #23 SMP",
     "Command line: BOOT_IMAGE=/boot/vmlinuz-6.8.0-1021 root=/dev/sda1",
@@ -33,7 +35,7 @@ def build_root(root: Path, base: Path, hardware: Hardware, system_uuid: str) -> 
     _write(root / "proc/driver/nvidia/version", f"NVRM version: Kernel Module  {DRIVER}\n")
     _write(root / "sys/module/nvidia/version", f"{DRIVER}\n")
     _write(root / "proc/2/comm", "kthreadd\n")
-    for tool in ("nvidia-smi", "nvml-child", "compute-child", "systemctl"):
+    for tool in TOOLS:
         script = root / "usr/bin" / tool
         source = Path(__file__).resolve().parents[2]
         _write(script, _TOOL.format(tool=tool, path=source, python=sys.executable, base=base))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from simulator.hardware.compute import compute_child
+from simulator.hardware.compute import all_reduce_perf, compute_child
 from simulator.hardware.machine import Machine
 from simulator.hardware.nvml import nvml_child
 from simulator.hardware.power import NoPower, Signal
@@ -170,6 +170,7 @@ TOOLS = {
     "nvidia-smi": nvidia_smi,
     "nvml-child": nvml_child,
     "compute-child": compute_child,
+    "all_reduce_perf": all_reduce_perf,
     "systemctl": systemctl,
 }
 

@@ -24,7 +24,7 @@ def test_a_sound_node_is_well_in_every_gpu(size):
 
 
 @given(sick=st.integers(0, 2), product=st.integers(0, 8), bit=st.sampled_from([13, 22, 30]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_one_flipped_bit_in_one_product_is_found_on_its_gpu_and_on_no_other(sick, product, bit):
     devices = node(*(Device() for _ in range(3)))
     devices[sick].spoilt, devices[sick].bit = product, bit
@@ -35,7 +35,7 @@ def test_one_flipped_bit_in_one_product_is_found_on_its_gpu_and_on_no_other(sick
 
 
 @given(sick=st.integers(0, 1), word=st.integers(0, 20_000), bit=st.integers(0, 63))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_a_stuck_bit_of_memory_is_found_on_its_gpu(sick, word, bit):
     devices = node(Device(), Device())
     devices[sick].stuck = (word, bit)

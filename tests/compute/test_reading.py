@@ -43,7 +43,7 @@ def output() -> str:
 
 
 @given(said=st.lists(documents, max_size=6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_documents_are_read_and_judged(said):
     exam = read("\n".join(json.dumps(each) for each in said))
     findings = judge(exam, PARTS, {})
@@ -52,13 +52,13 @@ def test_any_documents_are_read_and_judged(said):
 
 
 @given(text=st.text(max_size=200))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_text_is_read(text):
     assert not read(text).whole or '"end"' in text
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_an_output_that_is_cut_or_lacks_lines_makes_nobody_faulty(output, data):
     cut = output[: data.draw(st.integers(0, len(output)))]
     lines = cut.splitlines()
@@ -107,7 +107,7 @@ def test_a_hosts_own_baselines_count_instead_and_what_is_wrong_with_them_is_told
 
 
 @given(text=st.text(max_size=120) | st.text(alphabet='model,what\n"0e9-Tflop/s', max_size=120))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_baselines_are_read(text):
     known, _ = parse(text.splitlines())
     assert all(each.least > 0 for each in known.values())
