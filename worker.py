@@ -36,6 +36,8 @@ from activities.adapters.temporal_connection import Connection
 from activities.adapters.temporal_figures import TemporalFigures
 from activities.adapters.temporal_memory import TemporalMemory
 from activities.adapters.temporal_metrics import TemporalMetrics, metric_buffer
+from activities.adapters.temporal_proofs import TemporalProofs
+from activities.adapters.temporal_sweeps import keep_schedule
 from activities.adapters.webhook import Receiver, notifying, read_receiver
 from activities.clock import utc_now
 from activities.close import CloseActivities
@@ -52,6 +54,8 @@ from activities.means import MeansReader
 from activities.notifier import Notifier
 from activities.operations import Operations
 from activities.pinned_pod import PinnedPods
+from activities.prove import ProveActivities
+from activities.prove_lease import ProveLeaseActivities
 from activities.reboot import RebootActivities
 from activities.reboot_means import ByPower, ByProvider, FromInside
 from activities.recall import Recall
@@ -63,6 +67,7 @@ from activities.scope_claims import ScopeClaims
 from activities.standing import Standing
 from activities.step_figures import StepFigures, TellingFigures
 from activities.storm_notice import announcer
+from activities.sweep import SweepActivities
 from activities.tell import TellActivities
 from activities.verify import VerifyActivities
 from activities.witness import Witness
@@ -83,7 +88,9 @@ from policies.document import PolicyErrors
 from policies.schema import Policy
 from workflows.disruption_budget import DisruptionBudget
 from workflows.node_remediation import NodeRemediation
+from workflows.prove import ProveNode
 from workflows.sandbox import RUNNER
+from workflows.sweep import SweepNodes
 from workflows.timing import HEARTBEATS_EVERY
 
 TELLINGS_AT_ONCE = 1_000
@@ -163,12 +170,14 @@ async def _main(
                 cluster=settings.cluster,
                 identity=identity,
                 budgets=TemporalBudget(lambda: temporal.client, settings.cluster),
+                proofs=TemporalProofs(lambda: temporal.client, lambda: policy),
                 settings=limits,
                 complain=complaining(voice.events),
                 tell=telling_faults(voice.events, notifier),
                 announce=announcer(notifier, settings.cluster),
             )
             parts.append(_watch(watcher, kubernetes))
+            parts.append(keep_schedule(temporal, settings.cluster, policy))
             registry.register(AvailabilityFigures(lambda: _seen_by(watcher)))
             registry.register(WatcherFigures(lambda: watcher.term if watcher.leading else None))
         await _side_by_side(parts)
@@ -265,13 +274,14 @@ def _workers(
     figures = StepFigures(voice.figures) if voice.shown else None
     witness = Witness(voice.events, figures)
     budget = TemporalBudget(lambda: client, settings.cluster)
-    leases = LeaseActivities(ScopeClaims(kubernetes, utc_now), Coalescer(budget.exchange))
+    claims, coalescer = ScopeClaims(kubernetes, utc_now), Coalescer(budget.exchange)
+    leases, proofs = LeaseActivities(claims, coalescer), ProveLeaseActivities(claims, coalescer)
     lender = BudgetActivities(incidents, kubernetes)
     return (
         Worker(
             client,
             task_queue=names.TASK_QUEUE,
-            workflows=[NodeRemediation],
+            workflows=[NodeRemediation, ProveNode, SweepNodes],
             activities=_steps(settings, client, kubernetes, provider),
             workflow_runner=RUNNER,
             graceful_shutdown_timeout=settings.grace,
@@ -285,6 +295,8 @@ def _workers(
             activities=[
                 leases.lease,
                 leases.give_back,
+                proofs.lease,
+                proofs.give_back,
                 lender.grant,
                 lender.look_at_leases,
             ],
@@ -308,6 +320,7 @@ def _steps(
     """Every step of the ladder as an activity."""
     pods = PinnedPods(kubernetes, settings.image, utc_now)
     operations = Operations(provider, utc_now)
+    prove = ProveActivities(kubernetes, pods)
     ways = (
         FromInside(pods),
         ByProvider(kubernetes, operations, utc_now),
@@ -331,6 +344,10 @@ def _steps(
         VerifyActivities(kubernetes, pods).verify,
         ReleaseActivities(kubernetes).release,
         CloseActivities(kubernetes).close,
+        prove.taint,
+        prove.prove,
+        prove.end,
+        SweepActivities(kubernetes).candidates,
     )
 
 

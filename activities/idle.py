@@ -5,6 +5,7 @@ node's; any other that may have a GPU open is a job's, one that is terminating, 
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from temporalio import activity
 
@@ -54,17 +55,19 @@ class IdleActivities:
         if isinstance(sight, Outcome):
             return sight
         pods = await pods_on(self._kubernetes, request.node.name)
-        users = self._users(pods, sight, request)
+        users = users_of(pods, sight, request, self._now())
         if users:
             named = ", ".join(users[:NAMED])
             return ended(OutcomeKind.TRANSIENT, IN_USE, f"{len(users)}: {named}", sight.node)
         return succeeded("no Pod of a job holds a GPU", sight.node)
 
-    def _users(
-        self, pods: Sequence[Manifest], sight: Sight, request: StepRequest
-    ) -> tuple[str, ...]:
-        terms = DrainTerms.of(sight.manifest, sight.node, request, ())
-        held = (pod for pod in pods if may_hold_gpu(pod))
-        jobs = (pod for pod in held if classify(pod, terms, self._now())[0] in JOBS)
-        names = (f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in jobs)
-        return tuple(sorted(names))
+
+def users_of(
+    pods: Sequence[Manifest], sight: Sight, request: StepRequest, now: datetime
+) -> tuple[str, ...]:
+    """The Pods of jobs among those of this node that may have a GPU open, by name."""
+    terms = DrainTerms.of(sight.manifest, sight.node, request, ())
+    held = (pod for pod in pods if may_hold_gpu(pod))
+    jobs = (pod for pod in held if classify(pod, terms, now)[0] in JOBS)
+    names = (f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in jobs)
+    return tuple(sorted(names))

@@ -14,7 +14,7 @@ from activities.conduct import WORKS_LATER
 from activities.scope_claims import ScopeClaims
 from fleet.errors import NotFound, Refused
 from fleet.mark import MarkState
-from fleet.names import incident_workflow_id, node_path
+from fleet.names import PROVE_PREFIX, incident_workflow_id, node_path
 from fleet.node import read_node
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Grants, Kubernetes
@@ -111,7 +111,8 @@ class BudgetActivities:
                 return None
             if stage is not None:
                 return Found.WITH_PEOPLE if stage == Step.HAND_OFF.value else Found.OPEN
-            return Found.OPEN if await self._owned(incident, node) else Found.OVER
+            proof = incident.startswith(PROVE_PREFIX)  # a mark is an incident's, and no proof's
+            return Found.OPEN if not proof and await self._owned(incident, node) else Found.OVER
         except (*WORKS_LATER, Refused, ValueError) as problem:
             _log.warning("what=lease-kept incident=%s why=%r", incident, str(problem))
             return None

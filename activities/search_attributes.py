@@ -13,6 +13,7 @@ from temporalio.common import (
 )
 
 from fleet.opening import Opening
+from fleet.proving import ProveTask
 
 CLUSTER = SearchAttributeKey.for_keyword("Cluster")
 NODE = SearchAttributeKey.for_keyword("Node")
@@ -43,6 +44,13 @@ def at_start(opening: Opening) -> TypedSearchAttributes:
     scoped = ((POOL, opening.scopes.get("pool")), (RACK, opening.scopes.get("rack")))
     pairs += [SearchAttributePair(key, value) for key, value in scoped if value]
     return TypedSearchAttributes(pairs)
+
+
+def proof_attributes(task: ProveTask) -> TypedSearchAttributes:
+    """Of a proof: its node, as that of an incident is found."""
+    node = task.node
+    named = ((CLUSTER, node.cluster), (NODE, node.name), (MACHINE, node.machine))
+    return TypedSearchAttributes([SearchAttributePair(key, value) for key, value in named])
 
 
 def register_command(missing: Mapping[str, SearchAttributeIndexedValueType]) -> str:

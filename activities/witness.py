@@ -7,12 +7,16 @@ that dies in between repeats the step, which looks first, and the Event, which h
 import time
 from typing import Any
 
+from temporalio import activity
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 from activities.event_writer import EventWriter
+from activities.node_event import NodeEvent
+from activities.proof_events import event_of_proof
 from activities.step_events import event_of_step
 from activities.step_figures import StepFigures
 from fleet.outcome import Outcome
+from fleet.proving import ProveRequest
 from fleet.request import StepRequest
 
 
@@ -46,7 +50,11 @@ class _Beside(ActivityInboundInterceptor):
         if isinstance(result, Outcome) and isinstance(request, StepRequest):
             if self._figures:
                 self._figures.ended(request, result, time.monotonic() - began)
-            event = event_of_step(request, result)
-            if event:
-                await self._events.write(event)
+            await self._say(event_of_step(request, result))
+        if isinstance(result, Outcome) and isinstance(request, ProveRequest):
+            await self._say(event_of_proof(activity.info().activity_type, request, result))
         return result
+
+    async def _say(self, event: NodeEvent | None) -> None:
+        if event:
+            await self._events.write(event)

@@ -12,7 +12,7 @@ from pathlib import Path
 from console import exits
 from fleet.fault import FaultName
 from policies.document import PolicyErrors, default_policy, load
-from policies.explain import explain, render
+from policies.explain import explain, render, render_proving
 from policies.meanings import MEANING
 from policies.mistakes import Mistake
 from policies.reference import json_schema, reference
@@ -80,7 +80,8 @@ def _explain(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps([_as_json(policy, name) for name in names]))
     else:
-        print("\n\n".join(render(policy, name) for name in names))
+        more = [] if arguments.fault else [render_proving(policy)]
+        print("\n\n".join([*(render(policy, name) for name in names), *more]))
     return exits.OK
 
 

@@ -50,6 +50,12 @@ STEP: Final = Figure(
     "one run of a step's activity, by how it ended; a try that Temporal repeats is not counted",
     ("step", "outcome"),
 )
+PROOFS: Final = Figure(
+    "gpumend_proofs", _C, "proofs of new, returned and idle nodes that are over, by how", ("end",)
+)
+PROOF_SECONDS: Final = Figure(
+    "gpumend_proof_seconds", _H, "from the start of a proof to its end, tries and pauses", ("end",)
+)
 EVENTS_LOST: Final = Figure(
     "gpumend_events_lost", _C, "Kubernetes Events that could not be written and were given up"
 )
@@ -93,7 +99,7 @@ LEADING: Final = Figure("gpumend_watcher_leading", _G, "1 in the watcher that le
 NODES: Final = Figure(
     "gpumend_nodes",
     _G,
-    "nodes by how they stand, each in one state: serving, held, not-ready, cordoned",
+    "nodes by how they stand, each in one state: serving, held, not-ready, unproven, cordoned",
     ("state",),
 )
 MACHINES_OUT: Final = Figure(
@@ -142,7 +148,7 @@ WATCHER_TROUBLES: Final = Figure(
 )
 
 FIGURES: Final = (
-    *(OPENED, ENDED, REACHED, STEP, EVENTS_LOST, NOTIFICATIONS, OPEN),
+    *(OPENED, ENDED, REACHED, STEP, PROOFS, PROOF_SECONDS, EVENTS_LOST, NOTIFICATIONS, OPEN),
     *(LEASES, LEASE_LIMIT, BREAKER, UNANSWERED, STOPPED, CENSUS_AGE, FIGURES_AGE),
     *(LEADING, NODES, MACHINES_OUT, AVAILABILITY),
     *(WATCHER_WRITES, HOLD_DELAY, NOT_HELD, WATCHER_QUEUE, BREAKER_PHASE, CENSUS_TOLD),

@@ -3,8 +3,10 @@
 DOMAIN = "gpumend.io"
 HOLD_TAINT = f"{DOMAIN}/hold"
 HOLD_EFFECT = "NoSchedule"
+UNPROVEN_TAINT = f"{DOMAIN}/unproven"
 MARK_ANNOTATION = f"{DOMAIN}/incident"
 PAUSE_ANNOTATION = f"{DOMAIN}/pause"
+PROOF_ANNOTATION = f"{DOMAIN}/proof"
 OPEN_ANNOTATION = f"{DOMAIN}/open"
 COOL_DOWN_ANNOTATION = f"{DOMAIN}/cool-down"
 MANAGED_LABEL = f"{DOMAIN}/managed"
@@ -18,6 +20,11 @@ TELL_TASK_QUEUE = f"{TASK_QUEUE}{TELL_SUFFIX}"
 BUDGET_TASK_QUEUE = f"{TASK_QUEUE}{BUDGET_SUFFIX}"
 INCIDENT_WORKFLOW = "node-remediation"
 BUDGET_WORKFLOW = "disruption-budget"
+PROVE_WORKFLOW = "prove-node"
+SWEEP_WORKFLOW = "sweep"
+
+PROVE_PREFIX = "prove/"
+"""Begins the ids of proofs, among those that hold leases."""
 
 SIGNAL_REPORT = "report"
 SIGNAL_NODE_GONE = "node-gone"
@@ -41,6 +48,16 @@ def incident_workflow_id(cluster: str, node: str, machine: str) -> str:
 def dry_workflow_id(cluster: str, node: str, machine: str) -> str:
     """The same for an incident in dry run, which never meets a real one."""
     return f"dry/{cluster}/{node}/{machine}"
+
+
+def prove_workflow_id(cluster: str, node: str, machine: str) -> str:
+    """The id under which at most one proof of a machine runs."""
+    return f"{PROVE_PREFIX}{cluster}/{node}/{machine}"
+
+
+def sweep_id(cluster: str) -> str:
+    """The id of the schedule of a cluster's sweeps; the id of each run begins with it."""
+    return f"sweep/{cluster}"
 
 
 def budget_workflow_id(cluster: str) -> str:

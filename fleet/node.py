@@ -19,8 +19,11 @@ from fleet.names import (
     MARK_ANNOTATION,
     OPEN_ANNOTATION,
     PAUSE_ANNOTATION,
+    PROOF_ANNOTATION,
+    UNPROVEN_TAINT,
 )
 from fleet.open_request import OpenRequest, parse_open_request
+from fleet.proof import NEVER, Proof, parse_proof
 
 Manifest = Mapping[str, Any]
 """An object of the Kubernetes API as parsed JSON."""
@@ -66,7 +69,7 @@ class NodeState:
 
     `cool_down`: a person took our hold away; until this instant nobody holds the node again.
     `created` is when the Node object was made. `opened` is a person's word that it is sick,
-    whether it still stands or not.
+    whether it still stands or not. `proof` is what is remembered of its last proof.
     """
 
     identity: NodeIdentity
@@ -85,6 +88,7 @@ class NodeState:
     created: datetime | None = None
     opened: OpenRequest | None = None
     open_problem: str = ""
+    proof: Proof = NEVER
 
     @property
     def open_request(self) -> OpenRequest | None:
@@ -97,6 +101,11 @@ class NodeState:
     def hold(self) -> Taint | None:
         """Our hold taint, if it is there."""
         return next((taint for taint in self.taints if taint.key == HOLD_TAINT), None)
+
+    @property
+    def unproven(self) -> Taint | None:
+        """The taint that keeps work off until the node is proven, if it is there."""
+        return next((taint for taint in self.taints if taint.key == UNPROVEN_TAINT), None)
 
     @property
     def managed(self) -> bool:
@@ -149,6 +158,7 @@ def read_node(manifest: Manifest, cluster: str) -> NodeState:
         created=_read_instant(metadata.get("creationTimestamp")),
         opened=opened,
         open_problem=open_problem,
+        proof=parse_proof(annotations.get(PROOF_ANNOTATION, "{}")),
     )
 
 

@@ -13,6 +13,7 @@ from fleet.census import Census
 from fleet.machine import Change, MachineAddress, Operation, Power
 from fleet.opening import Opening
 from fleet.outcome import PastAttempt
+from fleet.proving import ProveTask
 from fleet.report import Report
 
 Json = dict[str, Any]
@@ -116,6 +117,14 @@ class Incidents(Protocol):
 
     async def handed_off_ids(self) -> frozenset[str]:
         """Ids of open incidents that look handed off to a person. The list lags."""
+        ...
+
+
+class Proofs(Protocol):
+    """Proofs of nodes as the watcher sees them. Raises `Transient` when they cannot be reached."""
+
+    async def prove(self, task: ProveTask) -> None:
+        """See to it that the node is being proven: begin, or leave alone what runs already."""
         ...
 
 

@@ -19,7 +19,7 @@ from fleet.figure import AVAILABILITY, LEADING, MACHINES_OUT, NODES, Figure
 from fleet.node import NodeState
 from intake.tally import is_held
 
-STATES = ("serving", "held", "not-ready", "cordoned")
+STATES = ("serving", "held", "not-ready", "unproven", "cordoned")
 
 NOT_HARDWARE = frozenset(
     {
@@ -66,6 +66,8 @@ def state_of(node: NodeState) -> str:
         return "held"
     if node.ready != "True" or node.deleting:
         return "not-ready"
+    if node.unproven:
+        return "unproven"
     return "cordoned" if node.unschedulable else "serving"
 
 

@@ -63,6 +63,7 @@ def _troubles(term: Term) -> Samples:
     yield {"what": "node-write"}, term.writer.counts.failures
     yield {"what": "delivery"}, term.delivery.counts.failures
     yield {"what": "census"}, term.census.failures
+    yield {"what": "prove"}, term.prover.counts.failures
 
 
 def _delays(term: Term) -> Metric:

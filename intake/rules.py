@@ -36,6 +36,11 @@ class Rules(Protocol):
         so that what others say keeps the instant at which we first saw it."""
         ...
 
+    @property
+    def proves(self) -> bool:
+        """Whether nodes are proven: a rehearsal runs nothing on them and takes no taint off."""
+        ...
+
     def holds(self, fault: Fault) -> bool:
         """Whether the policy keeps new work off a node with this fault."""
         ...
@@ -78,6 +83,11 @@ class PolicyRules:
     ) -> Report:
         """By the document's signals."""
         return read_report(node, self._policy, now, agent_silent, before)
+
+    @property
+    def proves(self) -> bool:
+        """Unless all is in dry run."""
+        return not self._policy.dry_run
 
     def holds(self, fault: Fault) -> bool:
         """As the document says of the fault, listed or not; in dry run nothing is held."""

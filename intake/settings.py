@@ -68,6 +68,13 @@ class Settings:
     report_at_most_every: timedelta = _minute
     """A flapping node is not sent more often, unless it got worse."""
 
+    proofs_at_once: int = 2
+    """Calls to Temporal in flight for nodes that are to be proven: they are in no hurry."""
+    prove_again_after: timedelta = 15 * _minute
+    """A node that is still unproven is asked for again: whatever ran may be over; then doubled."""
+    prove_again_at_most_after: timedelta = 360 * _minute
+    """But no longer than this: what kept it from being proven may be mended any day."""
+
     compare_every: timedelta = 5 * _minute
     """How often marks are compared with the list of open incidents."""
     withdraw_after: timedelta = 5 * _minute

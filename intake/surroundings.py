@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from fleet.fault import Fault
 from fleet.node import NodeIdentity
-from fleet.ports import Budgets, Incidents, Kubernetes
+from fleet.ports import Budgets, Incidents, Kubernetes, Proofs
 from intake.admission import Gate
 from intake.backoff import Backoff, Dice
 from intake.clock import Clock
@@ -45,7 +45,7 @@ class Surroundings:
     """Passed whole from room to room, so that each names only what it uses.
 
     `gates` are asked in order before a sick node is held, after the breaker and the cap. Without
-    `budgets` nobody is told of the census, and nothing is lent.
+    `budgets` nobody is told of the census, and nothing is lent; without `proofs` no node is proven.
     """
 
     kubernetes: Kubernetes
@@ -61,6 +61,7 @@ class Surroundings:
     announce: Announce = log_only
     complain: Complain = to_nobody
     tell: TellFault = of_nothing
+    proofs: Proofs | None = None
 
     def backoff(self) -> Backoff:
         """A new one: each caller backs off for itself."""

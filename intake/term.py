@@ -28,6 +28,7 @@ from intake.marks import Facts, Standing, let_go, next_write, reopen, standing
 from intake.muster import Muster, Ward
 from intake.node_writer import NodeWriter
 from intake.nominations import rehearsal_id, workflow_id
+from intake.prover import Prover
 from intake.rehearsal import Rehearsals
 from intake.remarks import Remarks
 from intake.silence import Agents, read_renewal
@@ -70,6 +71,7 @@ class Term:
             self._told,
         )
         self.delivery = Delivery(given, callers, self.writes.idle)
+        self.prover = Prover(given, self.writes.idle)
         findings = Findings(
             self._run_gone,
             self._found_nodeless,
@@ -93,6 +95,7 @@ class Term:
             group.create_task(self.breaker.run())
             group.create_task(self.writes.run(self._write))
             group.create_task(self.delivery.run())
+            group.create_task(self.prover.run())
             group.create_task(self.comparison.run())
             group.create_task(self.census.run())
             group.create_task(self._sweep())
@@ -139,6 +142,7 @@ class Term:
     def _node_gone(self, node: NodeState) -> None:
         self.writer.gone(node.identity.name)
         self.delivery.forget(node.identity.name)
+        self.prover.forget(node.identity.name)
         self.agents.node_gone(node.identity.name)
         self.knowledge.forget(node)
         if node.identity.name in self.rehearsals:
@@ -155,6 +159,7 @@ class Term:
             return
         facts = self.knowledge.facts(node)
         self._remember(node, facts)
+        self.prover.look(node)
         if next_write(node, facts, self._settings):
             self.writes.put(name, rank(node, facts.sick, self._given.rules, facts.now))
         elif self._is_news(node, facts):

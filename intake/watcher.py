@@ -12,7 +12,7 @@ attributes of the rooms of `term` (`nodes.counts`, `writer.counts`, `delivery.co
 
 import random
 
-from fleet.ports import Budgets, Incidents, Kubernetes
+from fleet.ports import Budgets, Incidents, Kubernetes, Proofs
 from intake.admission import Gate
 from intake.backoff import Dice
 from intake.clock import Clock, SystemClock
@@ -56,6 +56,7 @@ class Watcher:
         announce: Announce = log_only,
         complain: Complain = to_nobody,
         tell: TellFault = of_nothing,
+        proofs: Proofs | None = None,
     ) -> None:
         self._given = Surroundings(
             kubernetes,
@@ -71,6 +72,7 @@ class Watcher:
             announce,
             complain,
             tell,
+            proofs,
         )
         self.leader = Leader(self._given, identity)
         self.term: Term | None = None

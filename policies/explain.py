@@ -47,6 +47,34 @@ def render(policy: Policy, name: FaultName) -> str:
     return f"{title}\n{listed}{dry}" + "\n".join(_wrapped(line) for line in lines)
 
 
+def render_proving(policy: Policy) -> str:
+    """How new and idle nodes are proven, as text."""
+    terms = policy.proving
+    checks, most = ", ".join(terms.checks), format_duration(terms.limit)
+    again = f"{terms.tries} tries, {format_duration(terms.pause)} apart"
+    lines = [
+        "proving: a node with the taint gpumend.io/unproven takes work once it is proven",
+        f"  proven     {checks} pass within {most}, and its agent says that all is well",
+        f"  untold     {again}; then a new node is tried again later, more and more seldom",
+        "  found      a fault like any other: hold, and its ladder; then it is proven anew",
+        f"  sweep      {_sweep(policy)}",
+    ]
+    dry = "  (dry run: nothing is proven or swept)" if policy.dry_run else ""
+    return "\n".join([*lines, dry]).rstrip()
+
+
+def _sweep(policy: Policy) -> str:
+    sweep = policy.proving.sweep
+    if sweep is None:
+        return "none: idle nodes in service are left alone"
+    every, look = format_duration(sweep.every), format_duration(sweep.look)
+    most = ", ".join(_budget(each) for each in policy.budgets)
+    return (
+        f"idle nodes not proven for {every}, looked for every {look}, {sweep.at_once} at once,"
+        f" within {most}; one that gets work first is let go"
+    )
+
+
 def _ladder(policy: Policy, terms: FaultTerms) -> Iterator[Line]:
     yield Line(Step.HOLD, "at once: no new work lands on the node")
     if terms.drain or terms.steps:

@@ -5,6 +5,7 @@ As in `fault_rules`; here `needs` are paths, with `*` for any one step.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 from fleet.step import Step
 from policies.durations import format_duration
@@ -88,6 +89,24 @@ def verify_has_time_to_settle(policy: Policy) -> Iterator[Complaint]:
             )
 
 
+def a_sweep_looks_before_nodes_are_due_again(policy: Policy) -> Iterator[Complaint]:
+    """Looked for more seldom than due, idle nodes are proven later than the policy says."""
+    sweep = policy.proving.sweep
+    if sweep and not sweep.look < sweep.every:
+        what = f"idle nodes are due again after {format_duration(sweep.every)}, and not looked for"
+        yield Complaint(("proving", "sweep", "look"), what, "shorten it, or raise every")
+
+
+def a_sweep_rests_between_looks(policy: Policy) -> Iterator[Complaint]:
+    """Each look lists every node, and a schedule of seconds leaves none of them in peace."""
+    sweep = policy.proving.sweep
+    if sweep and sweep.look < SHORTEST_LOOK:
+        what = f"a look more often than every {format_duration(SHORTEST_LOOK)} is none"
+        yield Complaint(("proving", "sweep", "look"), what, "write 1h, or at least a minute")
+
+
+SHORTEST_LOOK = timedelta(minutes=1)
+
 POLICY_RULES = (
     PolicyRule(budget_scopes_are_unique),
     PolicyRule(the_breaker_counts_nodes),
@@ -96,4 +115,6 @@ POLICY_RULES = (
     PolicyRule(signals_are_unique),
     PolicyRule(signals_mean_listed_faults, needs=("faults.*",)),
     PolicyRule(verify_has_time_to_settle, needs=("limits.verify",)),
+    PolicyRule(a_sweep_looks_before_nodes_are_due_again, needs=("proving.sweep",)),
+    PolicyRule(a_sweep_rests_between_looks, needs=("proving.sweep",)),
 )

@@ -10,6 +10,7 @@ from policies.fault_terms import Attempts, Drain, FaultTerms, Verify
 from policies.limit_terms import Limits
 from policies.meanings import MEANING
 from policies.policy_rules import POLICY_RULES
+from policies.proving_terms import Proving, Sweep
 from policies.schema import Policy
 from policies.scopes import ScopeLabels
 from policies.signal_terms import Signal
@@ -60,6 +61,8 @@ _PARTS: tuple[tuple[str, type[Terms]], ...] = (
     ("approvals", Approval),
     ("signals", Signal),
     ("scopes", ScopeLabels),
+    ("proving", Proving),
+    ("sweep", Sweep),
     ("limits", Limits),
 )
 _TITLES = {part.__name__: title for title, part in _PARTS}

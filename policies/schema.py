@@ -18,6 +18,7 @@ from policies.approval_terms import Approval
 from policies.budget_terms import Breaker, Budget
 from policies.fault_terms import FaultTerms
 from policies.limit_terms import Limits
+from policies.proving_terms import Proving
 from policies.scopes import CLUSTER, LABEL_PREFIX, Scope, ScopeLabels
 from policies.signal_terms import Signal
 from policies.terms import Terms
@@ -62,6 +63,9 @@ class Policy(Terms):
     )
     scopes: ScopeLabels = Field(
         default=ScopeLabels(), description="Which labels name pool, rack, NVLink domain and job."
+    )
+    proving: Proving = Field(
+        default=Proving(), description="How new, returned and idle nodes are proven."
     )
     limits: Limits = Field(
         default=Limits(), description="How long and how often at most, for all faults."

@@ -73,6 +73,17 @@ TIMING: Mapping[Step, Timing] = {
     Step.CLOSE: _CALL,
 }
 
+PROOF: Mapping[str, Timing] = {
+    "prove-lease": Timing(_retry(3), at_most=_ASK),
+    "prove-give-back": Timing(_retry(10), at_most=_ASK),
+    "prove-taint": _CALL,
+    "prove": _LONG,
+    "prove-end": Timing(_retry(0), _HEARTBEAT),
+}
+"""The steps of a proof. The last one is tried as long as its time lasts: a taint hangs on it."""
+PROOF_WAIT = timedelta(hours=1)
+"""For a worker to take a step up, as for those of the ladder."""
+
 TELL_TRY = timedelta(minutes=3)
 """For one try to tell people: the notifier may gather many tellings into one digest first."""
 TELL_HEARTBEAT = timedelta(seconds=30)

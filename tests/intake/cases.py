@@ -64,6 +64,7 @@ class PlainRules:
     breaker: Breaker = field(default_factory=Breaker)
     dry: tuple[FaultName, ...] = ()
     only_told: tuple[FaultName, ...] = ()
+    proves: bool = True
 
     def report(self, node, now, agent_silent, before):
         ours = [each for each in node.conditions if each.type.startswith("gpumend.io/")]

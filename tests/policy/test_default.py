@@ -94,6 +94,16 @@ def test_what_is_left_out_takes_the_smallest_power() -> None:
         "faults": {},
         "approvals": [],
         "signals": [],
+        "proving": {
+            "checks": [
+                *("kernel-log", "presence", "pci", "recovery-action", "memory"),
+                *("adapters", "driver", "host"),
+            ],
+            "limit": "30m",
+            "tries": 3,
+            "pause": "5m",
+            "sweep": None,
+        },
         "limits": {
             "lease_wait": "24h",
             "end_job": "15m",

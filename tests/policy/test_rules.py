@@ -60,6 +60,11 @@ CONTRADICTIONS = {
         "faults: {slow: {steps: [reboot], verify: {settle: 1h}}}",
         "faults.slow.verify.settle",
     ),
+    "a_sweep_looks_before_nodes_are_due_again": (
+        "proving: {sweep: {every: 1h, look: 1h}}",
+        "proving.sweep.look",
+    ),
+    "a_sweep_rests_between_looks": ("proving: {sweep: {look: 59s}}", "proving.sweep.look"),
 }
 
 

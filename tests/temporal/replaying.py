@@ -10,13 +10,15 @@ from temporalio.worker import Replayer
 
 from workflows.disruption_budget import DisruptionBudget
 from workflows.node_remediation import NodeRemediation
+from workflows.prove import ProveNode
 from workflows.sandbox import RUNNER
+from workflows.sweep import SweepNodes
 
 
 async def replay(histories: dict[str, str]) -> int:
     """Return how many histories were replayed; raise on the first that does not fit the code."""
     replayer = Replayer(
-        workflows=[NodeRemediation, DisruptionBudget],
+        workflows=[NodeRemediation, DisruptionBudget, ProveNode, SweepNodes],
         data_converter=pydantic_data_converter,
         workflow_runner=RUNNER,
     )

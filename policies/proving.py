@@ -1,0 +1,137 @@
+"""Which nodes are to be proven, which idle ones are due for a sweep, and what a proof's try means.
+
+Pure. Whether a node has work is not known here: the watcher and this see Nodes, not Pods.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from fleet.finding import Verdict
+from fleet.node import NodeState
+from fleet.outcome import Outcome, OutcomeKind
+from fleet.proof import Why
+from fleet.proving import ProofEnd, ProveTask
+from policies.own_conditions import read_own
+from policies.proving_terms import Sweep
+
+AGAIN_PARTS = 7
+"""Where nothing could be told a node is due again after this part of `every`: a day of a week."""
+_LONG_AGO = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Idle nodes to prove, the one proven longest ago first, and how many of them at once."""
+
+    tasks: tuple[ProveTask, ...]
+    room: int
+    due: int
+    looked_at: int
+
+
+def why_not(node: NodeState, now: datetime) -> str:
+    """Why this node is not to be proven now, in a word; empty where nothing speaks against it."""
+    reasons = (
+        ("incident", node.mark is not None or bool(node.mark_problem) or node.hold is not None),
+        ("not-managed", not node.managed),
+        ("paused", node.pause is not None),
+        ("being-deleted", node.deleting),
+        ("cool-down", node.cool_down is not None and now < node.cool_down),
+        ("cordoned", node.unschedulable),
+        ("not-ready", node.ready != "True" or not node.boot_id),
+    )
+    return next((word for word, stands in reasons if stands), "")
+
+
+def task_of(node: NodeState, now: datetime) -> ProveTask | None:
+    """What the watcher asks for about a node with the taint, if it is its turn."""
+    taint = node.unproven
+    if taint is None or why_not(node, now):
+        return None
+    return ProveTask(node.identity, node.boot_id, Why.of(taint.value))
+
+
+def sick(node: NodeState, now: datetime) -> bool:
+    """Whether the node's own conditions say that something is wrong or cannot be told."""
+    said = read_own(node, now)
+    return bool(said.faults or said.unknown)
+
+
+def due(nodes: Iterable[NodeState], sweep: Sweep, now: datetime) -> tuple[NodeState, ...]:
+    """Nodes in service whose proof is too old, the oldest first; whether they idle is asked next.
+
+    Swept ones that are under way, or whose fault nobody has taken up, are `room`'s business.
+    """
+    able = (each for each in nodes if each.unproven is None and not why_not(each, now))
+    late = (each for each in able if _is_due(each, sweep, now) and not sick(each, now))
+    return tuple(sorted(late, key=lambda each: (_last(each), each.identity.name)))
+
+
+def in_turn(late: Sequence[NodeState], turn: int, most: int) -> tuple[NodeState, ...]:
+    """At most so many of them. Where there are more, each turn begins where the last one ended:
+    busy nodes stay due for long, and must not keep others from being looked at."""
+    if len(late) <= most:
+        return tuple(late)
+    start = turn * most % len(late)
+    return (*late[start:], *late[:start])[:most]
+
+
+def room(nodes: Iterable[NodeState], sweep: Sweep) -> int:
+    """How many more may be taken now. Whoever carries our taint counts until an incident has it:
+    where a breaker keeps incidents from opening, sweeping stops by itself."""
+    ours = (Why.SWEEP, Why.FOUND)
+    out = [
+        each
+        for each in nodes
+        if each.unproven and Why.of(each.unproven.value) in ours and each.mark is None
+    ]
+    return max(0, sweep.at_once - len(out))
+
+
+class Next(Enum):
+    """What follows a try."""
+
+    PROVEN = "proven"
+    FOUND = "found"
+    AGAIN = "again"
+    STOPPED = "stopped"
+
+
+def after(outcome: Outcome) -> Next:
+    """What a try means. Could not tell is tried again; a premise that is gone stops the proof."""
+    match outcome.kind:
+        case OutcomeKind.SUCCEEDED:
+            return Next.PROVEN
+        case OutcomeKind.CANCELLED | OutcomeKind.SUPERSEDED:
+            return Next.STOPPED
+        case OutcomeKind.PERMANENT if _saw_a_fault(outcome):
+            return Next.FOUND
+        case _:
+            return Next.AGAIN
+
+
+ENDS = {
+    Next.PROVEN: ProofEnd.PROVEN,
+    Next.FOUND: ProofEnd.FOUND,
+    Next.AGAIN: ProofEnd.UNKNOWN,
+    Next.STOPPED: ProofEnd.STOPPED,
+}
+"""How the proof ends with a last try that means this."""
+
+
+def _saw_a_fault(outcome: Outcome) -> bool:
+    return any(each.verdict is Verdict.FAULT for each in outcome.findings)
+
+
+def _is_due(node: NodeState, sweep: Sweep, now: datetime) -> bool:
+    proof = node.proof
+    fresh = proof.proven is not None and now < proof.proven + sweep.every
+    tried = proof.tried is not None and now < proof.tried + sweep.every / AGAIN_PARTS
+    return not fresh and not tried
+
+
+def _last(node: NodeState) -> float:
+    known = [each.timestamp() for each in (node.proof.proven, node.proof.tried) if each]
+    return max(known, default=_LONG_AGO)

@@ -1,0 +1,191 @@
+"""Which nodes are proven when, and what a try means: tables over pure functions."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from fleet.fault import FaultName
+from fleet.node import NodeState
+from fleet.outcome import Outcome, OutcomeKind
+from fleet.proof import NEVER, Proof, Why, format_proof, parse_proof
+from policies.document import PolicyErrors, default_policy, load
+from policies.prove_terms import ProveTerms
+from policies.proving import Next, after, due, in_turn, room, sick, task_of, why_not
+from policies.proving_terms import Proving, Sweep
+from tests.cluster import FAULT, HOLD, mark
+from tests.proving.nodes import OK, SICK, UNKNOWN, a_node, taint
+
+NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+WEEK = Sweep(every=timedelta(days=7))
+LATER = "2026-11-29T13:00:00Z"
+
+
+def ago(**delta: float) -> datetime:
+    return NOW - timedelta(**delta)
+
+
+@pytest.mark.parametrize(
+    ("about", "why"),
+    [
+        ({}, ""),
+        ({"marked": mark()}, "incident"),
+        ({"taints": [HOLD]}, "incident"),
+        ({"ready": "False"}, "not-ready"),
+        ({"ready": "Unknown"}, "not-ready"),
+        ({"boot": ""}, "not-ready"),
+        ({"unschedulable": True}, "cordoned"),
+    ],
+)
+def test_why_a_node_is_not_to_be_proven_now(about, why):
+    assert why_not(a_node(**about), NOW) == why
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [("", Why.JOINED), ("sweep", Why.SWEEP), ("found", Why.FOUND), ("karpenter", Why.JOINED)],
+)
+def test_the_value_of_the_taint_says_why_and_anything_foreign_is_a_new_node(value, why):
+    node = a_node(taints=[{**taint(), "value": value}])
+    task = task_of(node, NOW)
+    assert task is not None
+    assert (task.node, task.boot_id, task.why) == (node.identity, node.boot_id, why)
+
+
+def test_nobody_is_asked_for_without_the_taint_or_while_an_incident_has_the_node():
+    assert task_of(a_node(), NOW) is None
+    assert task_of(a_node(taints=[taint()], marked=mark()), NOW) is None
+
+
+def proof(proven: datetime | None = None, tried: datetime | None = None) -> str:
+    return format_proof(Proof(proven, tried))
+
+
+FLEET = {
+    "never": "",
+    "old": proof(ago(days=8), ago(days=8)),
+    "older": proof(ago(days=9), ago(days=9)),
+    "fresh": proof(ago(days=6)),
+    "tried": proof(ago(days=30), ago(hours=20)),
+    "tried-long-ago": proof(ago(days=30), ago(days=2)),
+}
+
+
+def fleet() -> list[NodeState]:
+    return [a_node(name, text) for name, text in FLEET.items()]
+
+
+def test_due_is_who_was_not_proven_for_long_the_one_looked_at_longest_ago_first():
+    names = [each.identity.name for each in due(fleet(), WEEK, NOW)]
+    assert names == ["never", "older", "old", "tried-long-ago"]
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"taints": [taint()]},
+        {"taints": [taint(Why.SWEEP)]},
+        {"marked": mark()},
+        {"faults": (FAULT,)},
+        {"ready": "False"},
+        {"unschedulable": True},
+    ],
+)
+def test_never_due_is_a_node_that_is_sick_taken_or_not_in_service(about):
+    assert due([a_node(**about)], WEEK, NOW) == ()
+
+
+def test_a_node_whose_agent_says_nothing_is_not_well():
+    manifest_without = a_node()
+    assert not sick(manifest_without, NOW)
+    assert sick(a_node(boot="boot-2", faults=(FAULT,)), NOW)
+
+
+def test_where_many_are_busy_each_turn_looks_at_others():
+    late = fleet()
+    seen = [each.identity.name for turn in range(3) for each in in_turn(late, turn, 2)]
+    assert sorted(seen) == sorted(FLEET)
+    assert in_turn(late, 5, 6) == tuple(late)
+
+
+@pytest.mark.parametrize(
+    ("others", "left"),
+    [
+        ([], 2),
+        ([{"taints": [taint()]}], 2),
+        ([{"taints": [taint(Why.SWEEP)]}], 1),
+        ([{"taints": [taint(Why.FOUND)]}], 1),
+        ([{"taints": [taint(Why.FOUND)], "marked": mark()}], 2),
+        ([{"taints": [taint(Why.FOUND)]}] * 3, 0),
+    ],
+)
+def test_who_was_taken_and_is_nobodys_incident_takes_room(others, left):
+    nodes = [a_node(f"n{number}", **about) for number, about in enumerate(others)]
+    assert room(nodes, Sweep(at_once=2)) == left
+
+
+KIND = OutcomeKind
+
+
+@pytest.mark.parametrize(
+    ("outcome", "what"),
+    [
+        (Outcome(KIND.SUCCEEDED, findings=(OK,)), Next.PROVEN),
+        (Outcome(KIND.PERMANENT, findings=(SICK, UNKNOWN)), Next.FOUND),
+        (Outcome(KIND.PERMANENT, "refused"), Next.AGAIN),
+        (Outcome(KIND.TRANSIENT, findings=(UNKNOWN,)), Next.AGAIN),
+        (Outcome(KIND.AMBIGUOUS), Next.AGAIN),
+        (Outcome(KIND.CANCELLED, "in-use"), Next.STOPPED),
+        (Outcome(KIND.SUPERSEDED), Next.STOPPED),
+    ],
+)
+def test_what_a_try_means(outcome, what):
+    assert after(outcome) is what
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"proven": "yesterday"}', '{"proven": 5}'])
+def test_a_memory_that_cannot_be_read_is_none(text):
+    assert parse_proof(text) == NEVER
+
+
+def test_a_memory_is_read_back():
+    known = Proof(ago(days=1), NOW)
+    assert parse_proof(format_proof(known)) == known
+
+
+def mistakes(text: str) -> list[str]:
+    with pytest.raises(PolicyErrors) as errors:
+        load(f"faults: {{}}\nproving:\n{text}", "p.yaml")
+    return [f"{each.line} {each.path}: {each.what}" for each in errors.value.mistakes]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("  checks: [horoscope]", "3 proving.checks[0]: 'horoscope' is not known here"),
+        ("  checks: []", "3 proving.checks: a list is too short"),
+        ("  sweep: {every: 7d, look: 8d}", "3 proving.sweep.look: idle nodes are due again"),
+        ("  sweep: {look: 5s}", "3 proving.sweep.look: a look more often than every 1m"),
+        ("  sweep: {at_once: 0}", "3 proving.sweep.at_once: 0 is too small"),
+        ("  sweep: weekly", "3 proving.sweep: 'weekly' is not a mapping"),
+        ("  trys: 3", "3 proving.trys: there is no key 'trys' here"),
+    ],
+)
+def test_a_mistake_about_proofs_is_named_with_its_line(text, said):
+    assert any(each.startswith(said) for each in mistakes(text)), mistakes(text)
+
+
+def test_what_is_left_out_sweeps_nothing_and_the_shipped_policy_sweeps_weekly():
+    assert load("faults: {}", "p").proving == Proving()
+    assert Proving().sweep is None
+    assert load("faults: {}\nproving: {sweep: none}", "p").proving.sweep is None
+    assert default_policy().proving.sweep == Sweep()
+    assert Sweep().model_dump(mode="json") == {"every": "7d", "look": "1h", "at_once": 1}
+
+
+def test_a_proof_takes_along_what_an_ask_needs_and_stands_behind_every_repair():
+    terms = ProveTerms.of(default_policy())
+    lease = terms.lease(NOW)
+    assert (lease.since, lease.patience) == (NOW, 3_600)
+    assert lease.budgets == default_policy().budgets
+    assert set(terms.harmless) == {FaultName.APPLICATION, FaultName.MONITOR_SILENT}
+    assert ProveTerms.model_validate(terms.model_dump(mode="json")) == terms
