@@ -33,7 +33,8 @@ class TemporalFacts:
 
     `retention` None: there is no such namespace, and nothing below it is known. `attributes` are
     the custom search attributes by name, as numbers of their types; `pollers` the queues' by
-    `<queue> <kind>`; `stuck` is None where the server cannot say.
+    `<queue> <kind>`; `stuck` is None where the server cannot say. `sweeps` is None where there is
+    no schedule, else why it is paused: empty where it is on.
     """
 
     namespace: str
@@ -43,6 +44,7 @@ class TemporalFacts:
     pollers: Mapping[str, int] = field(default_factory=dict)
     budget: bool = False
     stuck: int | None = None
+    sweeps: str | None = None
 
 
 async def read_facts(client: Client, cluster: str) -> TemporalFacts:
@@ -68,6 +70,7 @@ async def read_facts(client: Client, cluster: str) -> TemporalFacts:
         },
         budget=await _open(client, names.budget_workflow_id(cluster)),
         stuck=await _stuck(client),
+        sweeps=await _sweeps(client, cluster),
     )
 
 
@@ -85,6 +88,15 @@ async def _open(client: Client, workflow_id: str) -> bool:
     except Absent:
         return False
     return found.status is not None and found.status.name == "RUNNING"
+
+
+async def _sweeps(client: Client, cluster: str) -> str | None:
+    handle = client.get_schedule_handle(names.sweep_id(cluster))
+    try:
+        state = (await translated(handle.describe())).schedule.state
+    except Absent:
+        return None
+    return (state.note or "by somebody who said no reason") if state.paused else ""
 
 
 async def _stuck(client: Client) -> int | None:

@@ -105,7 +105,8 @@ async def _temporal(cluster: str, policy: Policy) -> list[Item]:
     if isinstance(found, Away):
         remedy = "set TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and what else the Temporal CLI reads"
         return [Item("temporal", State.AWAY, found.why, remedy)]
-    return [*of_temporal.judge(found, longest_window(policy))]
+    sweeps = policy.proving.sweep is not None and not policy.dry_run
+    return [*of_temporal.judge(found, longest_window(policy), cluster, sweeps)]
 
 
 async def _kubernetes(cluster: str) -> list[Item]:

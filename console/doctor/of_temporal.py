@@ -6,13 +6,17 @@ from datetime import timedelta
 from activities.adapters.temporal_facts import TemporalFacts
 from activities.search_attributes import TYPES, register_command
 from console.doctor.item import Item, note, ok, unknown, wrong
+from fleet.names import sweep_id
 from policies.durations import format_duration
 
+WATCHERS = "kubectl -n gpumend logs -l app=gpumend-watcher  # what=no-sweeps says why"
 START_WORKERS = "kubectl -n gpumend get pods -l app=gpumend-worker  # or: gpumend worker"
 
 
-def judge(facts: TemporalFacts, window: timedelta) -> Iterator[Item]:
-    """`window` is how long the policy remembers attempts."""
+def judge(
+    facts: TemporalFacts, window: timedelta, cluster: str = "", sweeps: bool = False
+) -> Iterator[Item]:
+    """`window` is how long the policy remembers attempts; `sweeps` whether it sweeps idle nodes."""
     yield ok("temporal", f"server {facts.version}")
     name = facts.namespace
     hours = max(1, -(-window // timedelta(hours=1)))
@@ -24,6 +28,7 @@ def judge(facts: TemporalFacts, window: timedelta) -> Iterator[Item]:
     yield _attributes(facts)
     yield from _pollers(facts.pollers)
     yield _budget(facts)
+    yield _sweeps(facts, cluster, sweeps)
     yield _stuck(facts)
 
 
@@ -64,6 +69,19 @@ def _budget(facts: TemporalFacts) -> Item:
     if facts.budget:
         return ok("disruption budget", "runs")
     return note("disruption budget", "has no run yet: the first ask, or census, starts it")
+
+
+def _sweeps(facts: TemporalFacts, cluster: str, wanted: bool) -> Item:
+    """The watcher keeps the schedule: none means that none with this policy has come so far."""
+    name = sweep_id(cluster)
+    if not wanted:
+        return ok("sweeps", "none: the policy leaves idle nodes alone")
+    if facts.sweeps is None:
+        return wrong("sweeps", f"there is no schedule {name}: no idle node is proven", WATCHERS)
+    if not facts.sweeps:
+        return ok("sweeps", f"schedule {name} is on")
+    on = f"temporal schedule toggle --schedule-id {name} --unpause --reason ..."
+    return note("sweeps", f"schedule {name} is paused: {facts.sweeps}", on)
 
 
 def _stuck(facts: TemporalFacts) -> Item:

@@ -75,6 +75,23 @@ def test_each_thing_that_is_wrong_with_temporal_has_its_command(changes, subject
     assert {name: each.mend for name, each in found.items()} == {subject: mend}
 
 
+@pytest.mark.parametrize(
+    ("found", "wanted", "state", "says"),
+    [
+        (None, False, State.OK, "none"),
+        (None, True, State.WRONG, "there is no schedule sweep/c"),
+        ("", True, State.OK, "schedule sweep/c is on"),
+        ("ada: holidays", True, State.NOTE, "paused: ada: holidays"),
+    ],
+)
+def test_a_policy_that_sweeps_needs_its_schedule(found, wanted, state, says):
+    items = of_temporal.judge(replace(WELL, sweeps=found), MONTH, "c", wanted)
+    item = next(each for each in items if each.subject == "sweeps")
+    assert item.state is state
+    assert says in item.says
+    assert bool(item.mend) is (state is not State.OK)
+
+
 def test_what_a_server_cannot_tell_is_unknown_and_not_wrong():
     items = [*of_temporal.judge(replace(WELL, stuck=None, budget=False), MONTH)]
     assert [each.subject for each in items if each.state is State.UNKNOWN] == ["stuck runs"]

@@ -87,11 +87,11 @@ class Running:
         return answer
 
 
-async def record(handle: WorkflowHandle[Any, Any]) -> None:
-    """With GPUMEND_RECORD=1, keep the history of this test for the replay tests."""
+async def record(handle: WorkflowHandle[Any, Any], name: str = "") -> None:
+    """With GPUMEND_RECORD=1, keep the history of this test, or by a name, for the replay tests."""
     if not os.environ.get("GPUMEND_RECORD"):
         return
-    name = os.environ["PYTEST_CURRENT_TEST"].split("::")[1].split(" ")[0]
+    name = name or os.environ["PYTEST_CURRENT_TEST"].split("::")[1].split(" ")[0]
     history = await handle.fetch_history()
     REPLAY.mkdir(exist_ok=True)
     events = without_traces(history.to_json_dict())
