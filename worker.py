@@ -59,7 +59,7 @@ from activities.prove_lease import ProveLeaseActivities
 from activities.reboot import RebootActivities
 from activities.reboot_means import ByPower, ByProvider, FromInside
 from activities.recall import Recall
-from activities.release import ReleaseActivities
+from activities.release import GiveBack, ReleaseActivities
 from activities.replace import ReplaceActivities
 from activities.replace_ways import ByNodeClaim, ByTermination
 from activities.reset_gpu import ResetGpuActivities
@@ -282,7 +282,7 @@ def _workers(
             client,
             task_queue=names.TASK_QUEUE,
             workflows=[NodeRemediation, ProveNode, SweepNodes],
-            activities=_steps(settings, client, kubernetes, provider),
+            activities=_steps(settings, client, kubernetes, provider, coalescer.give),
             workflow_runner=RUNNER,
             graceful_shutdown_timeout=settings.grace,
             max_heartbeat_throttle_interval=HEARTBEATS_EVERY,
@@ -315,7 +315,11 @@ def _workers(
 
 
 def _steps(
-    settings: Settings, client: Client, kubernetes: Kubernetes, provider: Provider
+    settings: Settings,
+    client: Client,
+    kubernetes: Kubernetes,
+    provider: Provider,
+    give_back: GiveBack,
 ) -> Sequence[Callable[..., Any]]:
     """Every step of the ladder as an activity."""
     pods = PinnedPods(kubernetes, settings.image, utc_now)
@@ -342,7 +346,7 @@ def _steps(
         LaunchActivities(kubernetes, operations).launch,
         ReplaceActivities(kubernetes, replaces).replace,
         VerifyActivities(kubernetes, pods).verify,
-        ReleaseActivities(kubernetes).release,
+        ReleaseActivities(kubernetes, give_back).release,
         CloseActivities(kubernetes).close,
         prove.taint,
         prove.prove,

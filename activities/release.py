@@ -1,17 +1,19 @@
-"""Give a node back: judge once more that it is well, and undo exactly what the mark says we did.
+"""Give a node back: judge once more that it is well, undo exactly what the mark says we did, and
+pay the lease back with it.
 
 The patch carries the resourceVersion of the read that was judged, so a fault that shows up in
 between makes it fail. Foreign cordons and taints are never touched.
 """
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from temporalio import activity
 
 from activities.clock import Clock, utc_now
-from activities.conduct import Progress, conduct
+from activities.conduct import WORKS_LATER, Progress, conduct
 from activities.endings import cancelled, ended, succeeded
 from activities.evidence import standing
 from activities.look import Sight, agent_alive, boot_changed, hold_gone, identity_changed
@@ -20,8 +22,10 @@ from activities.node_watch import wait_for_node
 from activities.offers import missing, withheld
 from activities.pinned_pod import unfinished_pods
 from activities.undo import undo_changes
+from fleet.errors import Refused
 from fleet.finding import Verdict
 from fleet.mark import Mark, MarkState
+from fleet.names import incident_workflow_id
 from fleet.node import Manifest, NodeState
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Json, Kubernetes
@@ -36,14 +40,25 @@ PATIENCE = timedelta(minutes=1)
 """How long a repaired node may take to say so: the agent patches once a second, plugins register
 again after a reset."""
 
+GiveBack = Callable[[str], Awaitable[None]]
+"""Gives back the lease, or the ask, of an incident's workflow; raises what the budget raises."""
+
+_log = logging.getLogger(__name__)
+
 
 class ReleaseActivities:
     """The activity `release`."""
 
     def __init__(
-        self, kubernetes: Kubernetes, now: Clock = utc_now, *, patience: timedelta = PATIENCE
+        self,
+        kubernetes: Kubernetes,
+        give_back: GiveBack,
+        now: Clock = utc_now,
+        *,
+        patience: timedelta = PATIENCE,
     ) -> None:
         self._kubernetes = kubernetes
+        self._give_back = give_back
         self._now = now
         self._patience = patience
 
@@ -54,7 +69,21 @@ class ReleaseActivities:
         CANCELLED `fault-stands`: it is still sick. TRANSIENT `not-ready`: not seen to be well.
         With `force` a person answers for that, and the hold comes off either way.
         """
-        return await conduct(lambda progress: self._release(request, progress))
+        return await conduct(lambda progress: self._release_and_repay(request, progress))
+
+    async def _release_and_repay(self, request: StepRequest, progress: Progress) -> Outcome:
+        """A lease that cannot be given back now is left to the step `give-back`."""
+        outcome = await self._release(request, progress)
+        if not request.lent or outcome.kind is not OutcomeKind.SUCCEEDED:
+            return outcome
+        progress.say("giving the lease back")
+        node = request.node
+        try:
+            await self._give_back(incident_workflow_id(node.cluster, node.name, node.machine))
+        except (*WORKS_LATER, Refused) as problem:
+            _log.warning("what=lease-kept node=%s why=%r", node.name, str(problem))
+            return outcome
+        return replace(outcome, gave_back=True)
 
     async def _release(self, request: StepRequest, progress: Progress) -> Outcome:
         progress.say("waiting for the node to say that it is well")

@@ -4,6 +4,7 @@ Few on purpose: SQL visibility has ten Keyword columns a namespace and three of 
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from temporalio.common import (
     SearchAttributeIndexedValueType,
@@ -14,6 +15,7 @@ from temporalio.common import (
 
 from fleet.opening import Opening
 from fleet.proving import ProveTask
+from fleet.step import Step
 
 CLUSTER = SearchAttributeKey.for_keyword("Cluster")
 NODE = SearchAttributeKey.for_keyword("Node")
@@ -25,6 +27,9 @@ STEP = SearchAttributeKey.for_keyword("Step")
 STEPS = SearchAttributeKey.for_keyword_list("Steps")
 DUE_AT = SearchAttributeKey.for_datetime("DueAt")
 
+DRY_RUN = "dry-run"
+"""Among the steps of an incident that only rehearses, so that a list tells it from a real one."""
+
 KEYS = (CLUSTER, NODE, MACHINE, POOL, RACK, FAULT, STEP, STEPS, DUE_AT)
 
 TYPES: Mapping[str, SearchAttributeIndexedValueType] = {
@@ -33,15 +38,21 @@ TYPES: Mapping[str, SearchAttributeIndexedValueType] = {
 """Name and type as the server knows them."""
 
 
-def at_start(opening: Opening) -> TypedSearchAttributes:
-    """What is known before anything happened; a scope that is unknown is absent."""
-    pairs = [
+def at_start(opening: Opening, fault: str = "") -> TypedSearchAttributes:
+    """What is known before anything happened, since at the start it costs nothing.
+
+    A scope that is unknown is absent; `fault` is the first of the report.
+    """
+    pairs: list[SearchAttributePair[Any]] = [
         SearchAttributePair(CLUSTER, opening.node.cluster),
         SearchAttributePair(NODE, opening.node.name),
         SearchAttributePair(MACHINE, opening.node.machine),
-        SearchAttributePair(STEP, "hold"),
+        SearchAttributePair(STEP, Step.HOLD.value),
     ]
-    scoped = ((POOL, opening.scopes.get("pool")), (RACK, opening.scopes.get("rack")))
+    if opening.dry:
+        pairs.append(SearchAttributePair(STEPS, [DRY_RUN]))
+    pool, rack = opening.scopes.get("pool"), opening.scopes.get("rack")
+    scoped = ((POOL, pool), (RACK, rack), (FAULT, fault))
     pairs += [SearchAttributePair(key, value) for key, value in scoped if value]
     return TypedSearchAttributes(pairs)
 

@@ -11,6 +11,7 @@ from activities.adapters.temporal_history import (
     Asked,
     Began,
     Decided,
+    Done,
     Ended,
     Heard,
     Over,
@@ -82,6 +83,10 @@ class _Story:
             case Asked(at, request):
                 self._asked[request.step] = at
                 text = f"begins, until {clock(request.deadline)} at the latest"
+                yield Entry(at, request.step, text, self._reasons.get(request.operation, ()))
+            case Done(at, request, outcome):
+                said = outcome.detail or outcome.reason
+                text = f"{outcome.kind}" + (f": {said}" if said else "")
                 yield Entry(at, request.step, text, self._reasons.get(request.operation, ()))
             case Ended(at, step, outcome, failure):
                 yield self._ended(at, step, outcome, failure)

@@ -295,6 +295,15 @@ class Incident:
         return None
 
     @property
+    def gave_back(self) -> Attempt | None:
+        """The newest attempt that gave a lease back: a give-back, or a release that did it, too."""
+        for attempt in reversed(self.attempts):
+            done = attempt.outcome.kind is OutcomeKind.SUCCEEDED
+            if attempt.outcome.gave_back or (done and attempt.step is Step.GIVE_BACK):
+                return attempt
+        return None
+
+    @property
     def repairs(self) -> tuple[PastAttempt, ...]:
         """What later incidents of this machine must remember: what happened, or may have."""
         may_have = (OutcomeKind.SUCCEEDED, OutcomeKind.PERMANENT, OutcomeKind.AMBIGUOUS)

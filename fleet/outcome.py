@@ -45,7 +45,7 @@ class Outcome:
     `reason` is a code of `fleet.reason` where it decides something, `detail` one sentence for
     people. `boot_id` and `uid` are the node's as last seen, `findings` what a verify found, `past`
     what a recall read (only a SUCCEEDED recall has read everything), `means` by what
-    a recall found this node to be repairable.
+    a recall found this node to be repairable; `gave_back` that a release gave the lease back, too.
     """
 
     kind: OutcomeKind
@@ -56,3 +56,4 @@ class Outcome:
     findings: tuple[Finding, ...] = field(default=())
     past: tuple[PastAttempt, ...] = field(default=())
     means: tuple[Means, ...] = field(default=())
+    gave_back: bool = False

@@ -30,8 +30,9 @@ class StepRequest:
     put on again what a person took off, or take over the mark that a new Node object of the same
     machine got. `harmless` are the faults that
     policy holds no node for: they do not keep a release from giving it back. `end` is, for a close,
-    how the incident ends: it goes with the Event that says so. `dry` is a rehearsal's: nothing of
-    ours is on the node, and nothing may come on it.
+    how the incident ends: it goes with the Event that says so. `lent` tells a release that a
+    lease, or an ask for one, is to be given back once the node is. `dry` is a rehearsal's: nothing
+    of ours is on the node, and nothing may come on it.
     """
 
     operation: str
@@ -49,6 +50,7 @@ class StepRequest:
     evidence: tuple[Finding, ...] = ()
     harmless: tuple[FaultName, ...] = ()
     end: str = ""
+    lent: bool = False
     dry: bool = False
     lose_scratch: bool = False
     ask_first: bool = False

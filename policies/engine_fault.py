@@ -30,7 +30,8 @@ def without_decision(policy: Policy, incident: Incident, now: datetime, why: str
 
 def _owes_lease(incident: Incident) -> bool:
     ask, back = incident.last(Step.LEASE), incident.last(Step.GIVE_BACK)
-    if ask is None:
+    done = incident.gave_back
+    if ask is None or (done and done.started >= ask.started):
         return False
     if back is None or back.started < ask.started:
         return True

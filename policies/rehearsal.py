@@ -37,7 +37,9 @@ def rehearse(request: StepRequest) -> Outcome:
         return _seen(request)
     what = ", ".join(request.parts) + " of " if request.step is Step.RESET_GPU else ""
     detail = f"dry run: would {_WORDS[request.step]} {what}{request.node.name}"
-    return Outcome(OutcomeKind.SUCCEEDED, DRY_RUN, detail, boot_id=request.boot_id)
+    return Outcome(
+        OutcomeKind.SUCCEEDED, DRY_RUN, detail, boot_id=request.boot_id, gave_back=request.lent
+    )
 
 
 def without_rehearsed(policy: Policy, outcome: Outcome) -> Outcome:

@@ -49,6 +49,7 @@ def request_for(scene: Scene, step: Step) -> StepRequest:
         makes_way_for=_next(scene) or Step.REBOOT,
         evidence=_evidence(scene),
         harmless=_harmless(scene) if step is Step.RELEASE else (),
+        lent=step is Step.RELEASE and scene.asked is not None,
         dry=scene.dry,
         lose_scratch=bool(drains) and all(each.delete_emptydir for each in drains),
         ask_first=step is Step.END_JOB and any(each.ask_first for each in drains),

@@ -199,16 +199,19 @@ class Scene:
     def asked(self) -> Attempt | None:
         """The last ask for a lease that was not given back since."""
         ask = self.incident.last(Step.LEASE)
-        back = self.incident.last(Step.GIVE_BACK, OutcomeKind.SUCCEEDED)
+        back = self.incident.gave_back
         if ask is None or (back and back.started >= ask.started):
             return None
         return ask
 
     @once
     def leased_at(self) -> datetime | None:
-        """Since when a lease is ours."""
-        granted = self.asked and self.asked.outcome.kind is OutcomeKind.SUCCEEDED
-        return self.asked.ended if self.asked and granted else None
+        """Since when a lease is ours: not one that we may have given back, whatever was heard."""
+        ask = self.asked
+        if ask is None or ask.outcome.kind is not OutcomeKind.SUCCEEDED:
+            return None
+        paid = (e for e in self.incident.attempts if e.step is Step.GIVE_BACK or e.request.lent)
+        return None if any(each.started >= ask.started for each in paid) else ask.ended
 
     @once
     def queued_since(self) -> datetime | None:

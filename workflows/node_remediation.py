@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import cast
 
 from temporalio import workflow
+from temporalio.common import TypedSearchAttributes
 from temporalio.exceptions import FailureError
 
 from workflows import counting, drive, performing
@@ -33,7 +34,7 @@ with workflow.unsafe.imports_passed_through():
     from fleet.opening import Opening
     from fleet.outcome import Outcome
     from fleet.report import Report
-    from fleet.step import Step
+    from fleet.step import REPAIRS, Step
     from policies.decide import decide
     from policies.engine_fault import without_decision
     from policies.lease_terms import LeaseTerms
@@ -80,10 +81,10 @@ class NodeRemediation(People):
         self._policy = policy
         self._incident = carried.incident or Incident.open(opening, workflow.now())
         self._dry = opening.dry
-        self._steps = list(carried.steps) or [DRY_RUN] * opening.dry
+        self._steps = list(carried.steps) or [keys.DRY_RUN] * opening.dry
         self._teller = Teller(carried.told)
         self._decision: Decision | None = carried.asked
-        self._shown: tuple[str, str] = ("", "")
+        self._shown = _shown_by(workflow.info().typed_search_attributes)
 
     @workflow.run
     async def run(self, opening: Opening, policy: Policy, carried: Carried | None) -> Closing:
@@ -230,10 +231,15 @@ class NodeRemediation(People):
         return outcome
 
     def _show(self, incident: Incident, decision: Decision) -> None:
-        """The card is free; search attributes cost an event and change with the stage only."""
+        """The card is free; search attributes cost an event and change with the stage only.
+
+        A repair is over when it was looked at, so its time includes that of a verify.
+        """
         self._decision = decision
         self.show_again()
         stage, due = _stage_of(decision)
+        if due and stage in REPAIRS:
+            due += self._policy.limits.verify
         fault = self._worst(incident)
         if not stage or (stage, fault) == self._shown:
             return
@@ -262,11 +268,19 @@ class NodeRemediation(People):
 ANSWER = cast("type", Decision)
 """A union is a type to the converter, though not to the SDK's signature."""
 
-DRY_RUN = "dry-run"
-"""Among the steps of an incident that only rehearses, so that a list tells it from a real one."""
+SILENT = (
+    *(Step.HOLD, Step.RECALL, Step.IDLE, Step.LEASE, Step.GIVE_BACK),
+    *(Step.VERIFY, Step.RELEASE, Step.CLOSE),
+)
+"""Steps that are no stage of a list: over in moments, or part of the stage that they serve.
 
-SILENT = (Step.RECALL, Step.GIVE_BACK, Step.IDLE)
-"""Steps that serve others and are no stage to look for in a list."""
+A wait in one of them (for a grant, for a check's next try) is a stage all the same.
+"""
+
+
+def _shown_by(attributes: TypedSearchAttributes) -> tuple[str, str]:
+    """The stage and the fault that the list shows already: of the start, or of the run before."""
+    return attributes.get(keys.STEP, ""), attributes.get(keys.FAULT, "")
 
 
 def _stage_of(decision: Decision) -> tuple[str, datetime | None]:
@@ -281,4 +295,4 @@ def _stage_of(decision: Decision) -> tuple[str, datetime | None]:
         case HandOff():
             return Step.HAND_OFF.value, None
         case _:
-            return Step.CLOSE.value, None
+            return "", None

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
+from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, FailureError
 
-from workflows.timing import QUEUE_WAIT, SLACK, TIMING
+from workflows.timing import AT_ONCE, AT_ONCE_RETRY, QUEUE_WAIT, SLACK, TIMING
 
 with workflow.unsafe.imports_passed_through():
     from fleet.decision import Act
@@ -19,10 +19,39 @@ SUMMARY_LIMIT = 200
 """Bytes that the server takes."""
 
 
-async def perform(act: Act, more: Sequence[Any], stop: Callable[[], bool]) -> Outcome:
-    """Run the activity of a step to its outcome; `more` are arguments besides the request.
+BESIDE = (Step.HOLD, Step.RECALL, Step.IDLE, Step.CLOSE)
+"""Steps of a call or two that are tried at once, beside the decision for them.
 
-    When `stop()` turns true the activity is cancelled and its word awaited: what it did is known
+A worker that dies before it has said so forgets such a step, and the facts may then lead elsewhere.
+So these are only what reads, and what whoever comes next finds done or undone and needs no more: a
+node that is held already, a mark that is off. Nothing here lends, disrupts or gives a node back.
+"""
+
+
+async def perform(act: Act, more: Sequence[Any], stop: Callable[[], bool]) -> Outcome:
+    """Run a step to its outcome; `more` are arguments besides the request."""
+    done = await _at_once(act) if act.request.step in BESIDE else None
+    return done or await _by_activity(act, more, stop)
+
+
+async def _at_once(act: Act) -> Outcome | None:
+    """Beside the decision, as a local activity: one try; None where it came to no outcome."""
+    try:
+        outcome: Outcome = await workflow.execute_local_activity(
+            act.request.step.value,
+            args=[act.request],
+            result_type=Outcome,
+            start_to_close_timeout=AT_ONCE,
+            retry_policy=AT_ONCE_RETRY,
+            summary=summary_of(act),
+        )
+    except FailureError:  # the API server is away, or slow: an activity has the time to wait
+        return None
+    return outcome
+
+
+async def _by_activity(act: Act, more: Sequence[Any], stop: Callable[[], bool]) -> Outcome:
+    """When `stop()` turns true the activity is cancelled and its word awaited: what it did is known
     to it alone.
     """
     request, timing = act.request, TIMING[act.request.step]

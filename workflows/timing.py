@@ -96,6 +96,10 @@ TELL_RETRY = RetryPolicy(
     non_retryable_error_types=NOT_RETRYABLE,
 )
 
+AT_ONCE = timedelta(seconds=5)
+"""For the one try of a step beside its decision: half of what a workflow task may take."""
+AT_ONCE_RETRY = RetryPolicy(maximum_attempts=1)
+
 DECIDE_TIMEOUT = timedelta(seconds=10)
 """It takes less than a millisecond; a starved machine is given time."""
 DECIDE_RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=100), maximum_attempts=3)

@@ -50,7 +50,7 @@ class TemporalIncidents:
 
     async def start(self, opening: Opening, report: Report) -> None:
         """Signal with start: one call, the same whether the incident is open or not."""
-        fault = report.faults[0].name if report.faults else "unknown"
+        fault = report.faults[0].name.value if report.faults else ""
         await translated(
             self._client().start_workflow(
                 names.INCIDENT_WORKFLOW,
@@ -60,9 +60,9 @@ class TemporalIncidents:
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                 start_signal=names.SIGNAL_REPORT,
                 start_signal_args=[report],
-                search_attributes=at_start(opening),
+                search_attributes=at_start(opening, fault),
                 memo=_memo(opening),
-                static_summary=f"{'DRY RUN ' if opening.dry else ''}{opening.node.name}: {fault}",
+                static_summary=_headline(opening, fault),
                 rpc_timeout=RPC_TIMEOUT,
             )
         )
@@ -123,6 +123,10 @@ class TemporalIncidents:
         except Absent:
             return False
         return True
+
+
+def _headline(opening: Opening, fault: str) -> str:
+    return f"{'DRY RUN ' if opening.dry else ''}{opening.node.name}: {fault or 'unknown'}"
 
 
 def _memo(opening: Opening) -> dict[str, str]:

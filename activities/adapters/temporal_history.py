@@ -16,7 +16,7 @@ from temporalio.converter import DataConverter
 
 from fleet import names
 from fleet.closing import Closing
-from fleet.decision import Decision
+from fleet.decision import Act, Decision
 from fleet.message import Granted, HoldRemoved, Message, NodeGone, Reported
 from fleet.opening import Opening
 from fleet.order import Order, Verb, read_said
@@ -64,6 +64,15 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Done:
+    """A step that was over as soon as it was decided on."""
+
+    at: datetime
+    request: StepRequest
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """A step ended: with an outcome, or with the words of its failure."""
 
@@ -90,7 +99,7 @@ class Unread:
     what: str
 
 
-Told = Began | Heard | Decided | Asked | Ended | Over | Unread
+Told = Began | Heard | Decided | Asked | Done | Ended | Over | Unread
 
 
 async def read_history(
@@ -110,11 +119,12 @@ async def read_history(
 
 
 class _Reader:
-    """Remembers which step an activity was scheduled for."""
+    """Remembers which step an activity was scheduled for, and which was decided on last."""
 
     def __init__(self, converter: DataConverter) -> None:
         self._converter = converter
         self._steps: dict[int, Step] = {}
+        self._act: Act | None = None
 
     async def read(self, event: HistoryEvent) -> Told | None:
         kind = event.WhichOneof("attributes")
@@ -126,7 +136,7 @@ class _Reader:
             case "workflow_execution_update_accepted_event_attributes":
                 return await self._ordered(event)
             case "marker_recorded_event_attributes":
-                return await self._decided(event)
+                return await self._marked(event)
             case "activity_task_scheduled_event_attributes":
                 return await self._asked(event)
             case None:
@@ -164,15 +174,20 @@ class _Reader:
         said = read_said(await self._converter.decode(payloads.payloads))
         return Heard(at, Order(Verb(verb), said.actor, said.reason, at, said.ask))
 
-    async def _decided(self, event: HistoryEvent) -> Told | None:
+    async def _marked(self, event: HistoryEvent) -> Told | None:
+        """A decision, or a step beside it; a step that came to no outcome is asked for again."""
         marker = event.marker_recorded_event_attributes
         if marker.marker_name != _LOCAL_ACTIVITY or "result" not in marker.details:
             return None
-        known = json.loads(marker.details["data"].payloads[0].data)
-        if known.get("activity_type") != "decide":
+        known = json.loads(marker.details["data"].payloads[0].data).get("activity_type")
+        if known == "decide":
+            decision: Decision = await self._one(marker.details["result"], _DECISION)
+            self._act = decision if isinstance(decision, Act) else None
+            return Decided(_time(event), decision)
+        if self._act is None or known != self._act.request.step:
             return None
-        decision = await self._one(marker.details["result"], _DECISION)
-        return Decided(_time(event), decision)
+        outcome = await self._one(marker.details["result"], Outcome)
+        return Done(_time(event), self._act.request, outcome)
 
     async def _asked(self, event: HistoryEvent) -> Told | None:
         scheduled = event.activity_task_scheduled_event_attributes

@@ -91,7 +91,8 @@ class Node:
         if request.step is Step.VERIFY and self.faults:
             seen = Finding("memory", FAULT.part, Verdict.FAULT, FAULT.name, FAULT.code)
             return Outcome(OutcomeKind.PERMANENT, boot_id=self.boot, findings=(seen,))
-        return Outcome(OutcomeKind.SUCCEEDED, boot_id=self.boot, means=(Means.INSIDE,))
+        means, back = (Means.INSIDE,), request.lent
+        return Outcome(OutcomeKind.SUCCEEDED, boot_id=self.boot, means=means, gave_back=back)
 
     def activities(self) -> Sequence[Callable[..., Any]]:
         """Each step under its name."""
@@ -144,7 +145,7 @@ async def _history(client: Client, node: Node) -> Sequence[HistoryEvent]:
             task_queue=names.TASK_QUEUE,
             start_signal=names.SIGNAL_REPORT,
             start_signal_args=[node.report()],
-            search_attributes=at_start(opening),
+            search_attributes=at_start(opening, FAULT.name),
         )
         node.told = handle
         await handle.result()

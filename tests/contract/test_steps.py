@@ -40,6 +40,10 @@ from tests.contract.conftest import unique
 BOOTED = "boot-2"
 
 
+async def nobody_lent(incident: str) -> None:
+    raise AssertionError(f"{incident} had no lease to give back")
+
+
 @pytest.fixture
 async def running(server, tmp_path):
     """A cluster on this server with a kubelet, and what the Pods of our steps need."""
@@ -92,7 +96,7 @@ async def test_a_node_goes_through_every_step_and_comes_back_as_it_was(running):
     )
     assert rebooted.boot_id == BOOTED
     await step(VerifyActivities(api, pods).verify, Step.VERIFY, BOOTED)
-    await step(ReleaseActivities(api).release, Step.RELEASE, BOOTED)
+    await step(ReleaseActivities(api, nobody_lent).release, Step.RELEASE, BOOTED)
     await step(CloseActivities(api).close, Step.CLOSE, BOOTED)
     manifest = await running.raw.read(f"/api/v1/nodes/{name}")
     assert "taints" not in manifest["spec"]

@@ -60,7 +60,7 @@ def lead(node: Node) -> tuple[list[str], str]:
         repair(node, step)
         if step == "replace" and node.did[-1] == "replace":
             return [*node.did, *give_back(node)], "replaced"
-    return [*node.did, "release", *give_back(node), "close"], "repaired"
+    return [*node.did, "release", "close"], "repaired"  # the lease goes with the node
 
 
 def wait(node: Node) -> None:

@@ -86,6 +86,8 @@ def _harm_needs_hold_lease_memory_and_proof(world: World) -> None:
             _allowed(attempt, seen)
         on = read_outcome(attempt.step, attempt.outcome)
         seen.append((attempt.step, on))
+        if attempt.outcome.gave_back:
+            seen.append((Step.GIVE_BACK, On.DONE))
 
 
 def _allowed(attempt: Attempt, before: list[tuple[Step, On]]) -> None:
@@ -114,9 +116,10 @@ def _last(seen: list[tuple[Step, On]], step: Step, on: On) -> int:
 
 def _the_lease_is_back(world: World) -> None:
     """Or giving it back was tried as often as the policy says."""
-    acts = [each.request.step for each in world.performed][::-1]
-    if Step.LEASE in acts:
-        assert acts.index(Step.GIVE_BACK) < acts.index(Step.LEASE)
+    acts = [each.request for each in world.performed][::-1]
+    lent = [n for n, each in enumerate(acts) if each.step is Step.LEASE]
+    if lent:
+        assert [each for each in acts[: lent[0]] if each.step is Step.GIVE_BACK or each.lent]
 
 
 def _what_needs_a_yes_had_one(world: World) -> None:
@@ -136,9 +139,9 @@ def _nobody_keeps_a_lease_while_a_person_thinks(world: World) -> None:
     seen = list(world.decisions)
     for number, decision in enumerate(seen):
         if isinstance(decision, Ask) and decision.id:
-            acts = [each.request.step for each in seen[:number] if isinstance(each, Act)]
-            back = [n for n, each in enumerate(acts) if each is Step.GIVE_BACK]
-            lent = [n for n, each in enumerate(acts) if each is Step.LEASE]
+            acts = [each.request for each in seen[:number] if isinstance(each, Act)]
+            back = [n for n, each in enumerate(acts) if each.step is Step.GIVE_BACK or each.lent]
+            lent = [n for n, each in enumerate(acts) if each.step is Step.LEASE]
             assert not lent or (back and back[-1] > lent[-1])
 
 

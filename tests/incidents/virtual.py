@@ -169,7 +169,7 @@ class World:
             if stop():
                 self.say(f"{step}: stopped")
                 return Outcome(OutcomeKind.CANCELLED, INTERRUPTED, boot_id=self.boot)
-        outcome = self._happened(step, script)
+        outcome = self._happened(act, script)
         self.say(f"{step}: {_words(outcome)}")
         return without_rehearsed(self.policy, outcome)
 
@@ -182,13 +182,16 @@ class World:
             return self.scripts[step].popleft()
         return Script(Outcome(OutcomeKind.SUCCEEDED))
 
-    def _happened(self, step: Step, script: Script) -> Outcome:
+    def _happened(self, act: Act, script: Script) -> Outcome:
+        step = act.request.step
         if script.heals:
             self.faults = ()
         if step is Step.REBOOT and script.outcome.kind is OutcomeKind.SUCCEEDED:
             self.boot = f"b{int(self.boot[1:]) + 1}"
             self.soon(15, World.report)
-        outcome = replace(script.outcome, boot_id=script.outcome.boot_id or self.boot)
+        back = act.request.lent and script.outcome.kind is OutcomeKind.SUCCEEDED
+        boot = script.outcome.boot_id or self.boot
+        outcome = replace(script.outcome, boot_id=boot, gave_back=back)
         if step is Step.RECALL and outcome.kind is OutcomeKind.SUCCEEDED:
             return replace(outcome, means=self.means)
         if step is Step.IDLE and self.busy:
@@ -238,4 +241,5 @@ def _clock(until: datetime) -> str:
 
 def _words(outcome: Outcome) -> str:
     found = ", ".join(f"{each.fault} on {each.part}" for each in outcome.findings if each.fault)
-    return " ".join(each for each in (outcome.kind, outcome.reason, found) if each)
+    back = "and gave the lease back" if outcome.gave_back else ""
+    return " ".join(each for each in (outcome.kind, outcome.reason, found, back) if each)

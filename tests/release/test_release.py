@@ -10,6 +10,7 @@ from activities.close import HOLD_STANDS, CloseActivities
 from activities.look import Sight
 from activities.offers import missing, offered, withheld
 from activities.release import NOT_READY, ReleaseActivities, Witness, not_well, undo_patch
+from fleet.errors import Ambiguous, Refused
 from fleet.fault import FaultName
 from fleet.mark import UNDO_CORDON, UNDO_TAINT, MarkState
 from fleet.names import MARK_ANNOTATION, PAUSE_ANNOTATION
@@ -36,13 +37,28 @@ REQUEST = request_for(identity(), Step.RELEASE)
 WELL = Witness(now(), agent_alive=True)
 
 
-def releases(cluster):
-    return ReleaseActivities(cluster.api, patience=timedelta(milliseconds=300)).release
+class Budget:
+    """Who takes leases back; `problem` is raised instead."""
+
+    def __init__(self, problem: Exception | None = None) -> None:
+        self.problem = problem
+        self.back: list[str] = []
+
+    async def give(self, incident: str) -> None:
+        if self.problem:
+            raise self.problem
+        self.back.append(incident)
 
 
-async def released(cluster, temporal, about=None, **request):
+def releases(cluster, budget=None):
+    give_back = (budget or Budget()).give
+    return ReleaseActivities(cluster.api, give_back, patience=timedelta(milliseconds=300)).release
+
+
+async def released(cluster, temporal, about=None, budget=None, **request):
     node = await cluster.add_node(**{"faults": (), **(about or {})})
-    return await temporal.run(releases(cluster), request_for(node, Step.RELEASE, **request))
+    asked = request_for(node, Step.RELEASE, **request)
+    return await temporal.run(releases(cluster, budget), asked)
 
 
 async def test_a_well_node_gets_its_hold_off_and_goes_into_probation_in_one_patch(
@@ -54,6 +70,27 @@ async def test_a_well_node_gets_its_hold_off_and_goes_into_probation_in_one_patc
     assert node.hold is None
     assert (node.mark.state, node.mark.undo) == (MarkState.PROBATION, ())
     assert len(quiet_cluster.writes()) == 1
+
+
+@pytest.mark.parametrize(
+    ("lent", "faults", "problem", "gave", "gone"),
+    [
+        (True, (), None, True, 1),
+        (False, (), None, False, 0),
+        (True, (FAULT,), None, False, 0),
+        (True, (), Ambiguous("the answer was lost"), False, 0),
+        (True, (), Refused(0, "budget-refused", "no"), False, 0),
+    ],
+    ids=["lent", "nothing lent", "still sick", "answer lost", "refused"],
+)
+async def test_a_lease_goes_back_with_the_node_and_never_keeps_it(
+    quiet_cluster, temporal, lent, faults, problem, gave, gone
+):
+    budget = Budget(problem)
+    outcome = await released(quiet_cluster, temporal, {"faults": faults}, budget, lent=lent)
+    assert (outcome.kind is OutcomeKind.SUCCEEDED) == (not faults)
+    assert (outcome.gave_back, len(budget.back)) == (gave, gone)
+    assert all(each.startswith("node/c1/n1/") for each in budget.back)
 
 
 async def test_r22_a_foreign_cordon_and_taint_survive_our_repair(quiet_cluster, temporal):
@@ -78,7 +115,8 @@ async def test_r10_a_node_that_is_still_sick_keeps_its_hold_and_every_foreign_ma
 
 async def test_release_waits_for_an_agent_that_has_not_yet_said_so(quiet_cluster, temporal):
     node = await quiet_cluster.add_node()
-    activity = ReleaseActivities(quiet_cluster.api, patience=timedelta(seconds=20)).release
+    patience = timedelta(seconds=20)
+    activity = ReleaseActivities(quiet_cluster.api, Budget().give, patience=patience).release
     running = asyncio.create_task(temporal.run(activity, request_for(node, Step.RELEASE)))
     await temporal.heard("waiting for the node")
     await quiet_cluster.change_node({"status": {"conditions": conditions()}})

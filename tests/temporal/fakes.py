@@ -34,6 +34,7 @@ class Truth:
     tell: Callable[[Report], Any] | None = None
     scripts: dict[Step, deque[Outcome]] = field(default_factory=lambda: defaultdict(deque))
     performed: list[StepRequest] = field(default_factory=list)
+    away: set[Step] = field(default_factory=set)
     told: list[Telling] = field(default_factory=list)
     draining: asyncio.Event = field(default_factory=asyncio.Event)
     drained: asyncio.Event = field(default_factory=asyncio.Event)
@@ -49,6 +50,8 @@ class Truth:
 
     async def perform(self, request: StepRequest) -> Outcome:
         self.performed.append(request)
+        if request.step in self.away and activity.info().is_local:
+            raise ConnectionError("the API server does not answer")
         outcome = DONE
         if request.step is Step.RECALL:
             outcome = KNOWN
@@ -62,7 +65,8 @@ class Truth:
             outcome = Outcome(OutcomeKind.PERMANENT, findings=tuple(map(finding, self.faults)))
         if request.step in (Step.VERIFY, Step.REBOOT):
             await self.say()
-        return replace(outcome, boot_id=outcome.boot_id or self.boot)
+        back = request.lent and outcome.kind is OutcomeKind.SUCCEEDED
+        return replace(outcome, boot_id=outcome.boot_id or self.boot, gave_back=back)
 
     async def say(self) -> None:
         if self.tell:

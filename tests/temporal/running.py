@@ -135,7 +135,7 @@ async def running(
             task_queue=queue,
             start_signal="report",
             start_signal_args=[truth.report()],
-            search_attributes=at_start(opening),
+            search_attributes=at_start(opening, truth.faults[0].name if truth.faults else ""),
         )
         truth.tell = teller(handle)
         yield Running(handle, truth, client)

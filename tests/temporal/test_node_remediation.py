@@ -22,8 +22,21 @@ async def test_a_fault_that_a_reset_repairs_ends_as_repaired(server):
     assert [each.step for each in closing.repairs] == [Step.RESET_GPU]
     assert truth.steps() == [
         *("hold", "recall", "verify", "lease", "drain", "reset-gpu", "verify"),
-        *("release", "give-back", "close"),
+        *("release", "close"),
     ]
+
+
+async def test_a_short_step_that_does_not_succeed_at_once_is_done_by_an_activity(server):
+    truth = Truth((MEMORY,), heals=(Step.RESET_GPU,), away={Step.HOLD, Step.CLOSE})
+    async with running(server.client, truth) as run:
+        assert (await run.result()).end is End.REPAIRED
+        history = await run.handle.fetch_history()
+    asked = [each.activity_task_scheduled_event_attributes for each in history.events]
+    names = [each.activity_type.name for each in asked if each.activity_type.name]
+    assert [names[0], names[-1]] == ["hold", "close"]
+    assert "recall" not in names
+    assert truth.steps().count("hold") == 2
+    assert len({each.operation for each in truth.performed if each.step is Step.HOLD}) == 1
 
 
 async def test_a_reset_that_heals_nothing_is_followed_by_a_reboot(server):
@@ -52,7 +65,7 @@ async def test_a_cancel_stops_a_drain_that_is_under_way(server):
         assert await run.order("cancel") == "cancel: taken"
         closing = await run.result()
     assert closing.end is End.CANCELLED
-    assert truth.steps()[-3:] == ["release", "give-back", "close"]
+    assert truth.steps()[-2:] == ["release", "close"]
     assert "reset-gpu" not in truth.steps()
 
 
