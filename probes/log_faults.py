@@ -4,7 +4,7 @@ The agent does it as the log grows, a verify does it over the whole log: by the 
 Only the agent, which was there, can tell whose processes the lines are about.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,16 +12,19 @@ from fleet.fault import FaultName
 from probes.applications import Applications
 from probes.evidence import Claim, Cleared, Counted, Evidence, weigh
 from probes.fault_set import FaultSet
-from probes.kernel_log import xid
+from probes.kernel_log import host, xid
 from probes.kernel_log.answer import Answer
 from probes.kernel_log.lines import Block
 from probes.kernel_log.read import Reader
+from probes.kernel_log.reading import Reading
 from probes.kmsg import Followed
-from probes.parts import Naming
+from probes.parts import Naming, owner_of
 from probes.records import Kind, Record
-from probes.whose import Whose
+from probes.whose import HITS_ALL, Whose
 
-_PROCESS = b"pid="
+OF_ONE_CHANNEL = frozenset({94, 109})
+"""Xids about a channel, besides those that are its application's: the process in their lines is the
+one whose channel it was. In lines about the whole GPU it is whoever was in the driver just then."""
 Pods = tuple[str, ...]
 
 
@@ -50,7 +53,7 @@ def take(
         evidence = _weighed(answer, naming) if each.new else ()
         if not evidence:
             continue
-        pods = _pods(each, answer, naming, witness, now)
+        pods = _pods(each, answer, evidence, naming, witness, now)
         for said, hit in zip(evidence, pods, strict=True):
             _move(faults, said, each.record.sequence, hit, now)
             if isinstance(said, Counted):
@@ -69,17 +72,44 @@ def _move(faults: FaultSet, said: Evidence, sequence: int, hit: Pods, now: datet
 
 
 def _pods(
-    followed: Followed, answer: Answer, naming: Naming, witness: Witness | None, now: datetime
-) -> Iterable[Pods]:
-    """The pods of each reading's process; none where the line names none, or not clearly whose."""
-    nobody = [()] * len(answer.readings)
-    if witness is None or _PROCESS not in followed.line:
-        return nobody
-    pids = [pid for pid, _ in xid.processes(followed.line.decode("utf-8", "replace"))]
-    if [each.kind for each in answer.readings] != ["xid"] * len(pids):
-        return nobody
-    at = followed.record.usec / 1e6
-    return [witness.whose.pods_of(naming.root, pid, at, now) for pid in pids]
+    followed: Followed,
+    answer: Answer,
+    evidence: Sequence[Evidence],
+    naming: Naming,
+    witness: Witness | None,
+    now: datetime,
+) -> list[Pods]:
+    """Whom each reading hit: its process's pod, or all that were on its GPU; else nobody."""
+    if witness is None:
+        return [()] * len(evidence)
+    at, whose = followed.record.usec / 1e6, witness.whose
+    pids: Sequence[int | None] | None = None
+    found: list[Pods] = []
+    for number, (said, reading) in enumerate(zip(evidence, answer.readings, strict=True)):
+        pods: Pods = ()
+        if isinstance(said, Claim) and said.fault in HITS_ALL:
+            pods = whose.pods_on(owner_of(said.part), now, at)
+        elif _of_one_process(reading):
+            pids = pids or pids_of(answer.readings, followed.line)
+            pods = whose.pods_of(naming.root, pids[number], at, now)
+        found.append(pods)
+    return found
+
+
+def _of_one_process(reading: Reading) -> bool:
+    channel = reading.kind == "xid" and reading.code in OF_ONE_CHANNEL
+    return channel or reading.fault == FaultName.APPLICATION
+
+
+def pids_of(readings: Sequence[Reading], line: bytes) -> list[int | None]:
+    """The process of each reading of a line; none of any where the line cannot be told apart."""
+    text = line.decode("utf-8", "replace")
+    if len(readings) == 1 and readings[0].kind == "app":
+        return [host.process(text)]
+    pids = [pid for pid, _ in xid.processes(text)]
+    if [each.kind for each in readings] != ["xid"] * len(pids):
+        return [None] * len(readings)
+    return pids
 
 
 def _weighed(answer: Answer, naming: Naming) -> tuple[Evidence, ...]:

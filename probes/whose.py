@@ -6,6 +6,7 @@ from the rounds before, for a while. What cannot be told stays empty; nothing is
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from math import inf
 from pathlib import Path
 
 from fleet.fault import FaultName
@@ -51,6 +52,7 @@ class Whose:
     seen: dict[int, Seen] = field(default_factory=dict)
     _looked: datetime | None = field(default=None, repr=False)
     _found: dict[int, Process | None] = field(default_factory=dict, repr=False)
+    _on: dict[Part, tuple[Seen, ...]] = field(default_factory=dict, repr=False)
 
     def remember(self, heard: Heard, now: datetime) -> None:
         """The driver lists these processes just now; those that left a GPU are on it no more."""
@@ -64,6 +66,7 @@ class Whose:
             parts = (before.parts if before and same else frozenset()) | {part}
             kept[process.pid] = Seen(process.pid, process.started, process.owner.pod, now, parts)
         self.seen = dict(list(kept.items())[-PROCESSES_LIMIT:])
+        self._looked = None
 
     def pods_of(
         self, root: Path | None, pid: int | None, at: float, now: datetime
@@ -82,15 +85,23 @@ class Whose:
             return ()
         return (process.owner.pod,) * bool(process.owner.pod)
 
-    def pods_on(self, part: Part, now: datetime) -> tuple[str, ...]:
-        """The pods whose processes were on a GPU when the driver last told of it."""
-        mine = (each for each in self.seen.values() if part in each.parts and _fresh(each, now))
-        return hit((), (each.pod for each in mine))
+    def pods_on(self, part: Part, now: datetime, at: float = inf) -> tuple[str, ...]:
+        """The pods whose processes were on a GPU when the driver last told of it, of those that
+        began before `at` seconds after the boot."""
+        self._begin(now)
+        if part not in self._on:
+            mine = (each for each in self.seen.values() if part in each.parts)
+            self._on[part] = tuple(each for each in mine if _fresh(each, now))
+        return hit((), (each.pod for each in self._on[part] if each.started <= at))
+
+    def _begin(self, now: datetime) -> None:
+        """A storm names the same processes and parts very often: each is looked at once a second,
+        and once a round."""
+        if now != self._looked or max(len(self._found), len(self._on)) >= PROCESSES_LIMIT:
+            self._looked, self._found, self._on = now, {}, {}
 
     def _look(self, root: Path, pid: int, now: datetime) -> Process | None:
-        """A storm names few processes very often: each is looked at once a second."""
-        if now != self._looked or len(self._found) >= PROCESSES_LIMIT:
-            self._looked, self._found = now, {}
+        self._begin(now)
         if pid not in self._found:
             known = first_namespace(root)
             self._found[pid] = read_process(root, pid) if known else None

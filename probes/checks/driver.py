@@ -8,6 +8,7 @@ is not there is a mismatch; a library that is not there is our own sensor's trou
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,9 +16,11 @@ from fleet.check import Check
 from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding
 from fleet.part import HOST
+from fleet.pod import hit
 from probes import services
 from probes.checks.presence import gpus_on_bus
 from probes.checks.subject import Subject, fault, ok, unknown
+from probes.processes import read_process
 from probes.stuck import Thread, threads_in_driver
 
 ROUNDS = 3
@@ -100,12 +103,19 @@ def _stuck(subject: Subject) -> Iterator[Finding]:
     asleep = threads_in_driver(subject.machine.root)
     counted: dict[Thread, int] = {each: subject.stuck.get(each, 0) + 1 for each in asleep}
     subject.stuck = counted
-    for thread, rounds in counted.items():
-        if rounds >= ROUNDS:
-            text = f"{thread.name} has been asleep in {thread.where} for {rounds} rounds"
-            code, name = "driver:stuck-thread", FaultName.DRIVER_HUNG
-            yield fault(Check.DRIVER, HOST, name, code, Advice.REBOOT, text)
-            return
+    lasting = [thread for thread, rounds in counted.items() if rounds >= ROUNDS]
+    if lasting:
+        first = lasting[0]
+        text = f"{first.name} has been asleep in {first.where} for {counted[first]} rounds"
+        code, name = "driver:stuck-thread", FaultName.DRIVER_HUNG
+        found = fault(Check.DRIVER, HOST, name, code, Advice.REBOOT, text)
+        yield replace(found, pods=_pods(subject.machine.root, lasting))
+
+
+def _pods(root: Path, threads: list[Thread]) -> tuple[str, ...]:
+    """Whose the threads are; `/proc` has a folder for a thread as for a process."""
+    owners = (read_process(root, int(each.id)) for each in threads)
+    return hit((), (each.owner.pod for each in owners if each and each.owner and each.owner.pod))
 
 
 def _services(root: Path) -> Iterator[Finding]:

@@ -4,6 +4,8 @@ A row is a pattern and what it means; the first that matches wins. A decoded ban
 dump repeats an event that has its own headline, and reads as nothing or as a mere warning.
 """
 
+import re
+
 from probes.kernel_log.meaning import first, row
 from probes.kernel_log.reading import Reading
 
@@ -43,6 +45,15 @@ MEANINGS = (
         "nccl_segfault", "app", "info", "none", "application"),
 )
 # fmt: on
+
+
+_SEGFAULT = re.compile(r"\[(\d{1,10})\]: segfault at ")
+
+
+def process(text: str) -> int | None:
+    """The id in a line about a process that crashed; a thread's, which may be its first one's."""
+    found = _SEGFAULT.search(text)
+    return int(found[1]) if found else None
 
 
 def read(message: str) -> Reading | None:

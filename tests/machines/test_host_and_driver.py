@@ -9,6 +9,7 @@ from fleet.finding import Verdict
 from probes import checks, expectations
 from probes.nvml.view import View
 from tests.machines.tree import KINDS, Tree, write
+from tests.whose.proc import POD_A, Proc, in_pod
 
 
 @pytest.fixture
@@ -76,6 +77,13 @@ def test_the_same_thread_asleep_in_the_driver_for_three_rounds_is_a_hang(tree):
     assert look(tree, "driver") == {("driver-hung", "driver:stuck-thread")}
     tree.thread(4242, "S", "0")
     assert look(tree, "driver") == set()
+
+
+def test_a_thread_that_hangs_is_put_down_to_its_pod(tree):
+    Proc(tree.root).run(4242, in_pod(POD_A), started=1)
+    tree.thread(4242, "D", "uvm_suspend")
+    found = [checks.PASSIVE["driver"](tree.subject) for _ in range(3)][-1]
+    assert [each.pods for each in found] == [(POD_A,)]
 
 
 def test_a_thread_that_only_has_the_same_number_begins_anew(tree):

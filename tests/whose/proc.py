@@ -21,7 +21,7 @@ class Proc:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.write("proc/2/comm", "kthreadd\n")
-        (root / "var/lib/kubelet/pods").mkdir(parents=True)
+        (root / "var/lib/kubelet/pods").mkdir(parents=True, exist_ok=True)
 
     def run(self, pid: int, cgroup: str, started: float, name: str = "python3") -> None:
         """A process, with its start in seconds since the boot; its pod's folder is there."""

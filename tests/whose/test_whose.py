@@ -197,6 +197,33 @@ def test_a_line_without_a_process_that_is_known_hits_nobody(fake, process):
     assert standing(core)[FaultName.UNCONTAINED_MEMORY] == ()
 
 
+def test_the_process_in_a_line_about_the_whole_gpu_is_whoever_was_in_the_driver(fake):
+    fake.log(xid("0000:52:00", 63, "pid=7, Row Remapper: New row marked for remapping"))
+    fake.log(xid("0000:52:00", 119, "pid=7, name=nvidia-smi, Timeout waiting for RPC from GSP!"))
+    core = agent(fake)
+    read_on(core)
+    assert set(standing(core).values()) == {()}
+
+
+def test_a_line_about_the_whole_gpu_hits_those_who_were_on_it_before_it_was_printed(fake):
+    fake.log("a second passes")
+    fake.sequence += 1_000
+    fake.log(xid("0000:52:00", 79, "pid=0, GPU has fallen off the bus."))
+    Proc(fake.root).run(10, in_pod(HASH), started=60)
+    core = agent(fake)
+    core.heard(heard(fake, gpu0=[7, 10], gpu1=[8]), NOW)
+    read_on(core)
+    assert standing(core)[FaultName.GPU_LOST] == (POD_A,)
+
+
+def test_a_crash_in_the_collectives_library_is_its_jobs(fake):
+    where = "segfault at 7f797fe00000 ip 00007f7c7ac69996 sp 00007f7c12fd7c30 error 4"
+    fake.log(f"pt_main_thread[7]: {where} in libnccl.so.2[7f7c7ac00000+d3d3000]")
+    core = agent(fake)
+    read_on(core)
+    assert [(e.code, e.pod) for e in core.applications.counts] == [("app:nccl_segfault", POD_A)]
+
+
 def test_two_messages_in_one_line_are_each_put_down_to_their_own(fake):
     one, other = (
         xid("0000:52:00", 94, f"pid=7, name=a, {CONTAINED}"),
@@ -229,7 +256,6 @@ def test_a_fault_of_a_job_is_counted_for_the_pod_that_did_it_and_moves_nothing(f
 
 
 def test_an_agent_that_was_killed_still_knows_whose_a_dead_process_was(fake):
-    proc = Proc
     core = agent(fake)
     read_on(core)
     core.heard(heard(fake, gpu0=[7]), NOW)
@@ -237,7 +263,7 @@ def test_an_agent_that_was_killed_still_knows_whose_a_dead_process_was(fake):
     read_on(core)
     save(core.memory, fake.machine.state, "n1")
     for pid in (7, 8):
-        proc.end(fake, pid)
+        Proc(fake.root).end(pid)
     fake.log(xid("0000:52:00", 94, f"pid=7, {CONTAINED}"))
     again = agent(fake)
     read_on(again)
