@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from probes.driver_library import PLACES
+
 HOST_EXEC = "GPUMEND_HOST_EXEC"
 """Prefix that starts a tool on the host; empty: run `<root>/usr/bin/<tool>` directly."""
 HOST_EXEC_DEFAULT = "nsenter --target 1 --mount --uts --ipc --net --pid --"
@@ -73,8 +75,7 @@ class Machine:
             command = [self._find(NVML_CHILD)]
         except Missing:
             command = [sys.executable, "-m", "probes.nvml.child"]
-        known = os.environ.get("LD_LIBRARY_PATH", "")
-        return command, {"LD_LIBRARY_PATH": ":".join(filter(None, [self.libraries, known]))}
+        return command, {PLACES: self.libraries}
 
     def compute_child(self, plan: str) -> tuple[list[str], dict[str, str]]:
         """The command that uses the GPUs as planned, and what it needs in its environment."""

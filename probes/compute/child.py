@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from probes.compute.backend import Device
 from probes.compute.examine import Line, Sizes, examine
 from probes.compute.load import Watcher
+from probes.driver_library import CUDA, preload
 
 TORCH, NUMPY = "torch", "numpy"
 
@@ -85,7 +86,7 @@ def _torch_devices(places: str) -> tuple[dict[str, Device], Device] | str:
     except ImportError as problem:
         return f"torch ({problem})"
     try:
-        torch_backend.preload(places)
+        preload(CUDA, places)
         found: list[Device] = [*torch_backend.devices()]
     except (OSError, RuntimeError) as problem:
         return f"CUDA ({problem})"

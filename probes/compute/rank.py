@@ -13,6 +13,7 @@ from typing import Any
 
 from probes.compute.backend import Device
 from probes.compute.group import Group, NcclGroup, TcpGroup, contribution, expected
+from probes.driver_library import CUDA, preload
 
 TORCH, NUMPY = "torch", "numpy"
 WORDS = 1 << 28
@@ -98,7 +99,7 @@ def _meet(plan: RankPlan) -> tuple[Device, Group]:
 
     from probes.compute import torch_backend
 
-    torch_backend.preload(plan.places)
+    preload(CUDA, plan.places)
     known = {each.pci: each for each in torch_backend.devices()}
     if plan.gpu not in known:
         raise LookupError(f"CUDA has no GPU {plan.gpu}")

@@ -1,13 +1,12 @@
 """Real GPUs, by way of torch. Imported only in the child, and only where it was asked for."""
 
 import ctypes
-import os
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from probes.compute.backend import FRACTION, Arithmetic, Array, OutOfMemory
+from probes.driver_library import CUDA
 from probes.parts import short_address
 
 MASK = (1 << 64) - 1
@@ -26,25 +25,13 @@ def devices() -> list["TorchDevice"]:
     for name in _EXACT:
         if hasattr(torch.backends.cuda.matmul, name):
             setattr(torch.backends.cuda.matmul, name, False)
-    driver = ctypes.CDLL("libcuda.so.1")
+    driver = ctypes.CDLL(CUDA)
     return [
         TorchDevice(
             f"cuda:{index}", _address(driver, index), torch.cuda.get_device_properties(index).name
         )
         for index in range(torch.cuda.device_count())
     ]
-
-
-def preload(places: str) -> None:
-    """Load the driver's library from the first of these folders that has it, by its path.
-
-    Not by a search path: the folders hold the host's libc too, which must not be ours.
-    """
-    for place in filter(None, places.split(":")):
-        library = Path(place) / "libcuda.so.1"
-        if library.exists():
-            ctypes.CDLL(os.fspath(library), ctypes.RTLD_GLOBAL)
-            return
 
 
 def _address(driver: ctypes.CDLL, index: int) -> str:

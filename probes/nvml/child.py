@@ -13,6 +13,7 @@ from typing import Any
 
 import pynvml  # the one place that may
 
+from probes.driver_library import NVML, preload
 from probes.nvml import asks
 
 UNKNOWN_CODE = 999
@@ -21,6 +22,7 @@ UNKNOWN_CODE = 999
 def main() -> int:
     """Print everything; exit status 0 whenever something was printed to its end."""
     nvml: Any = pynvml
+    preload(NVML)
     if code := _refused(lambda: nvml.nvmlInitWithFlags(0), nvml):
         _print({"init": code})
         return 0

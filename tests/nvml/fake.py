@@ -105,7 +105,8 @@ def build(folder: Path, without: Sequence[str] = ()) -> Path:
         pytest.skip("needs a C compiler (Debian: apt-get install gcc)")
     folder.mkdir(parents=True, exist_ok=True)
     library = folder / LIBRARY
-    command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(SOURCE)]
+    named = f"-Wl,-soname,{LIBRARY}"
+    command = [compiler, "-O1", "-shared", "-fPIC", named, "-o", str(library), str(SOURCE)]
     if without:
         script = folder / "hidden"
         script.write_text("{ global: *; local: " + " ".join(f"{each};" for each in without) + " };")

@@ -121,3 +121,14 @@ def test_structs_are_laid_out_as_the_binding_has_them(library):
         kind = getattr(pynvml, struct)
         found = getattr(kind, member).offset if member else ctypes.sizeof(kind)
         assert found == int(number), name
+
+
+def test_the_library_of_the_hosts_root_is_read_though_the_hosts_libc_is_another(
+    subject, library, monkeypatch
+):
+    monkeypatch.delenv("LD_LIBRARY_PATH")
+    place = subject.machine.root / "usr/lib/x86_64-linux-gnu"
+    place.mkdir(parents=True)
+    (place / "libc.so.6").write_text("of another release")
+    (place / library.name).write_bytes(library.read_bytes())
+    assert look(subject).count == 8
