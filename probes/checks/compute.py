@@ -1,9 +1,10 @@
 """Does every GPU compute right, keep its memory, and do so at its pace? Asked by using it.
 
 Only GPUs that this step is about, and that nobody uses, are taken: one with a process is unknown
-and is not touched. A few idle others may be witnesses, with a hundred megabytes and for a second.
+and is not touched. A few idle others may be witnesses, with less than a gigabyte and for a second.
 """
 
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from probes.checks.subject import Subject, hung, unknown
 from probes.child import Ended
 from probes.compute import baselines, view
 from probes.compute.child import Plan
+from probes.compute.products import SEEDS
 from probes.nvml.view import GpuView
 from probes.parts import covers
 
@@ -103,6 +105,7 @@ def _use(subject: Subject, chosen: Chosen, seconds: float) -> tuple[Finding, ...
         nvml=tuple(nvml),
         environment=environment,
         places=subject.machine.libraries,
+        seed=secrets.randbelow(SEEDS),
     )
     command, needs = subject.machine.compute_child(plan.text())
     ended, left = subject.use(Check.COMPUTE, command, needs, seconds + SLACK)

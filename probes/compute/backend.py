@@ -54,6 +54,9 @@ class Device(Protocol):
     def numbers(self, array: Array, arithmetic: Arithmetic) -> Array:
         """Whole numbers as an arithmetic holds them."""
 
+    def zeros(self, rows: int, columns: int, arithmetic: Arithmetic) -> Array:
+        """Room for a result."""
+
     def join(self, first: Array, second: Array, axis: int) -> Array:
         """Two arrays, one behind the other."""
 

@@ -8,7 +8,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from probes.compute.backend import Device
 from probes.compute.examine import Line, Sizes, examine
@@ -23,8 +23,9 @@ class Plan:
     """What to do: `gpus` and `witnesses` by short PCI address, within so many seconds.
 
     `nvml` is the command that asks NVML under load, `environment` what it needs; `places` are
-    folders where the driver's library may be, joined by colons. Backend `numpy` proves nothing
-    about a GPU: it is for tests.
+    folders where the driver's library may be, joined by colons. Of each `seed` the numbers that are
+    multiplied are others: what one set of them does not show, another may. Backend `numpy` proves
+    nothing about a GPU: it is for tests.
     """
 
     gpus: tuple[str, ...]
@@ -33,6 +34,7 @@ class Plan:
     nvml: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     places: str = ""
+    seed: int = 0
     backend: str = TORCH
 
     def text(self) -> str:
@@ -57,6 +59,8 @@ def main(arguments: Sequence[str], sizes: Sizes | None = None) -> int:
     """
     plan = plan_of(arguments[0])
     until = time.monotonic() + plan.seconds
+    sizes = sizes or Sizes()
+    seeded = replace(sizes, shape=replace(sizes.shape, seed=plan.seed))
     found = _devices(plan)
     if isinstance(found, str):
         _print({"missing": found})
@@ -66,7 +70,7 @@ def main(arguments: Sequence[str], sizes: Sizes | None = None) -> int:
     witnesses = [known[each] for each in plan.witnesses if each in known]
     _print({"begun": plan.backend, "found": len(known)})
     watcher = Watcher(plan.nvml, dict(plan.environment))
-    for line in examine(devices, witnesses, host, watcher, time.monotonic, until, sizes or Sizes()):
+    for line in examine(devices, witnesses, host, watcher, time.monotonic, until, seeded):
         _print(line)
     return 0
 

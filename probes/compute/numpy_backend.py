@@ -55,6 +55,11 @@ class NumpyDevice:
         del arithmetic
         return array.astype(numpy.float32)
 
+    def zeros(self, rows: int, columns: int, arithmetic: Arithmetic) -> Array:
+        """See the protocol."""
+        del arithmetic
+        return numpy.zeros((rows, columns), numpy.float32)
+
     def join(self, first: Array, second: Array, axis: int) -> Array:
         """See the protocol."""
         return numpy.concatenate((first, second), axis)

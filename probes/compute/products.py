@@ -22,6 +22,7 @@ WIDEST, SMALL = 2_046, 4
 """The largest entry of P, and of Q."""
 LARGE = 8_192
 """Rows and columns: enough work that a device computes more than it moves."""
+SEEDS = 1 << 32
 MASK = (1 << 64) - 1
 _ROWS_AT_ONCE = 1_024
 """Of the result, turned into whole numbers at a time, which takes four times the room."""
@@ -29,15 +30,21 @@ _ROWS_AT_ONCE = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """`rows` x `depth` times `depth` x `columns`; ValueError where sums would not be exact."""
+    """`rows` x `depth` times `depth` x `columns`; ValueError where sums would not be exact.
+
+    Of each `seed` the numbers are others.
+    """
 
     rows: int = LARGE
     depth: int = DEPTH
     columns: int = LARGE
+    seed: int = 0
 
     def __post_init__(self) -> None:
         if not 2 <= self.depth <= DEPTH or self.depth % 2:
             raise ValueError(f"a depth is even, and at most {DEPTH}: {self.depth}")
+        if not 0 <= self.seed < SEEDS:
+            raise ValueError(f"a seed is from 0 to before {SEEDS}: {self.seed}")
 
     @property
     def operations(self) -> int:
@@ -57,16 +64,20 @@ def _signed(number: int) -> int:
     return number - (1 << 64)
 
 
+def _seed(shape: Shape, matrix: int) -> int:
+    return shape.seed * 8 + matrix
+
+
 def _wide(device: Device, shape: Shape) -> Array:
-    return _around(_mixed(device, shape.rows, shape.depth // 2, 1), WIDEST)
+    return _around(_mixed(device, shape.rows, shape.depth // 2, _seed(shape, 1)), WIDEST)
 
 
 def _steps(device: Device, shape: Shape) -> Array:
-    return _around(_mixed(device, shape.rows, shape.depth // 2, 2), 1)
+    return _around(_mixed(device, shape.rows, shape.depth // 2, _seed(shape, 2)), 1)
 
 
 def _small(device: Device, shape: Shape) -> Array:
-    return _around(_mixed(device, shape.depth // 2, shape.columns, 3), SMALL)
+    return _around(_mixed(device, shape.depth // 2, shape.columns, _seed(shape, 3)), SMALL)
 
 
 def _around(bits: Array, most: int) -> Array:
@@ -76,11 +87,11 @@ def _around(bits: Array, most: int) -> Array:
 
 def _row_weights(device: Device, shape: Shape) -> Array:
     """Odd, so that one wrong entry changes the sum for certain."""
-    return _mixed(device, shape.rows, 1, 4) | 1
+    return _mixed(device, shape.rows, 1, _seed(shape, 4)) | 1
 
 
 def _column_weights(device: Device, shape: Shape) -> Array:
-    return _mixed(device, 1, shape.columns, 5) | 1
+    return _mixed(device, 1, shape.columns, _seed(shape, 5)) | 1
 
 
 def expected_sum(device: Device, shape: Shape) -> int:
@@ -100,8 +111,7 @@ class Factory:
         near = wide + _steps(device, shape)
         self._left = device.numbers(device.join(wide, near, 1), arithmetic)
         self._right = device.numbers(device.join(small, -small, 0), arithmetic)
-        empty = device.count(0, shape.rows * shape.columns).reshape(shape.rows, shape.columns)
-        self._out = device.numbers(empty & 0, arithmetic)
+        self._out = device.zeros(shape.rows, shape.columns, arithmetic)
         self._weights = _row_weights(device, shape), _column_weights(device, shape)
 
     def batch(self, products: int) -> tuple[object, object]:

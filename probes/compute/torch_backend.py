@@ -92,6 +92,10 @@ class TorchDevice:
         """See the protocol."""
         return array.to(_KINDS[arithmetic])
 
+    def zeros(self, rows: int, columns: int, arithmetic: Arithmetic) -> Array:
+        """See the protocol."""
+        return torch.zeros((rows, columns), dtype=_KINDS[arithmetic], device=self._on)
+
     def join(self, first: Array, second: Array, axis: int) -> Array:
         """See the protocol."""
         return torch.cat((first, second), axis)

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy
 
@@ -74,16 +74,20 @@ def exam_of(
     witnesses: Sequence[NumpyDevice] = (),
     clock: Callable[[], float] = time.monotonic,
     seconds: float = 60.0,
+    seed: int = 0,
 ) -> view.Exam:
+    sizes = replace(SIZES, shape=replace(SMALL, seed=seed))
     lines = examine(
-        devices, witnesses, NumpyDevice(), Watcher((), {}), clock, clock() + seconds, SIZES
+        devices, witnesses, NumpyDevice(), Watcher((), {}), clock, clock() + seconds, sizes
     )
     return view.read("\n".join(json.dumps(each) for each in lines))
 
 
-def judged(devices: Sequence[NumpyDevice], *more: NumpyDevice, baselines=None) -> list[Finding]:
+def judged(
+    devices: Sequence[NumpyDevice], *more: NumpyDevice, baselines=None, seed: int = 0
+) -> list[Finding]:
     parts = {each.pci: Part(f"gpu:{index}") for index, each in enumerate(devices)}
-    return [*judge(exam_of(devices, more), parts, baselines or {})]
+    return [*judge(exam_of(devices, more, seed=seed), parts, baselines or {})]
 
 
 def complaints(findings: Sequence[Finding]) -> set[tuple[str, str, str]]:

@@ -10,6 +10,7 @@ from fleet.finding import Verdict
 from fleet.part import Part
 from probes.checks.compute_verdicts import judge
 from probes.compute.baselines import HALF, HOST_LINK, Baseline
+from probes.compute.products import SEEDS
 from tests.compute.broken import MEMORY, Device, address, complaints, exam_of, judged, node
 
 WRONG = ("wrong-results", "compute:products")
@@ -21,6 +22,12 @@ def test_a_sound_node_is_well_in_every_gpu(size):
     assert complaints(findings) == set()
     assert {each.part for each in findings} == {f"gpu:{index}" for index in range(size)}
     assert all("no baseline of numpy" in each.evidence for each in findings)
+
+
+@given(seed=st.integers(0, SEEDS - 1))
+@settings(max_examples=20, deadline=None)
+def test_no_seed_makes_a_sound_node_sick(seed):
+    assert complaints(judged(node(Device(), Device()), seed=seed)) == set()
 
 
 @given(sick=st.integers(0, 2), product=st.integers(0, 8), bit=st.sampled_from([13, 22, 30]))

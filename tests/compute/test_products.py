@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from probes.compute.backend import Arithmetic
 from probes.compute.numpy_backend import NumpyDevice
-from probes.compute.products import DEPTH, SMALL, WIDEST, Factory, Shape, expected_sum
+from probes.compute.products import DEPTH, SEEDS, SMALL, WIDEST, Factory, Shape, expected_sum
 from tests.compute import broken
 
 shapes = st.builds(
@@ -15,6 +15,7 @@ shapes = st.builds(
     rows=st.integers(1, 12),
     depth=st.integers(1, 8).map(lambda half: 2 * half),
     columns=st.integers(1, 12),
+    seed=st.integers(0, SEEDS - 1),
 )
 
 
@@ -77,3 +78,10 @@ def test_a_flipped_bit_in_any_product_of_a_batch_changes_the_sum(product, row, c
 def test_a_depth_whose_sums_would_not_be_exact_is_refused(depth):
     with pytest.raises(ValueError, match="depth"):
         Shape(8, depth, 8)
+
+
+def test_a_seed_makes_other_numbers_of_the_same_kind_and_only_known_ones_are_taken():
+    sums = {expected_sum(NumpyDevice(), Shape(8, 8, 8, seed)) for seed in (0, 1, SEEDS - 1)}
+    assert len(sums) == 3
+    with pytest.raises(ValueError, match="seed"):
+        Shape(8, 8, 8, SEEDS)

@@ -76,7 +76,7 @@ def test_each_line_that_is_missing_leaves_its_question_open(output):
 
 
 def test_a_plan_comes_back_as_it_was_sent():
-    plan = Plan(("0000:52:00",), 12.5, ("0000:53:00",), ("nvml",), {"A": "b"}, "/a:/b", "numpy")
+    plan = Plan(("0000:52:00",), 12.5, ("0000:53:00",), ("nvml",), {"A": "b"}, "/a:/b", 7, "numpy")
     assert plan_of(plan.text()) == plan
 
 

@@ -10,7 +10,14 @@ from console.main import main
 from fleet.instant import format_instant
 from fleet.step import parse_report
 from simulator.hardware.machine import Machine
-from simulator.hardware.nature import APPLICATION, DEAD, LOST, MEMORY, STUBBORN_MEMORY
+from simulator.hardware.nature import (
+    APPLICATION,
+    DEAD,
+    LOST,
+    MEMORY,
+    STUBBORN_MEMORY,
+    WRONG_RESULTS,
+)
 
 CHECKS = ("kernel-log", "presence", "pci", "recovery-action", "memory")
 
@@ -21,7 +28,7 @@ def machine(tmp_path: Path, monkeypatch) -> Machine:
     return Machine.create(tmp_path / "m", "node-1", gpus=2)
 
 
-def step(machine, name, *parts, capsys):
+def step(machine, name, *parts, capsys, checks=CHECKS):
     """Run one step as a pinned Pod would; returns its exit status and its report."""
     result = machine.base / "termination-log"
     arguments = ["node-step", name, "--operation", "o-1", "--incident", "i-1"]
@@ -31,7 +38,7 @@ def step(machine, name, *parts, capsys):
     for part in parts:
         arguments += ["--part", part]
     if name == "verify":
-        for check in CHECKS:
+        for check in checks:
             arguments += ["--check", check]
     status = main(arguments)
     capsys.readouterr()
@@ -81,3 +88,14 @@ def test_a_gpu_that_a_job_holds_is_not_reset(machine, capsys):
 def test_the_fault_of_a_job_leaves_the_machine_well(machine, capsys):
     machine.strike(1, APPLICATION)
     assert step(machine, "verify", capsys=capsys)[0] == exits.OK
+
+
+def test_a_gpu_that_computes_wrong_passes_every_reading_and_fails_by_use(machine, capsys):
+    by_use = (*CHECKS, "compute")
+    assert step(machine, "verify", capsys=capsys, checks=by_use)[0] == exits.OK
+    machine.strike(1, WRONG_RESULTS)
+    assert step(machine, "verify", capsys=capsys)[0] == exits.OK
+    status, report = step(machine, "verify", capsys=capsys, checks=by_use)
+    assert status == exits.FOUND
+    worst = report.findings[0]
+    assert (worst.part, worst.fault, worst.check) == ("gpu:1", "wrong-results", "compute")
