@@ -82,8 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         accept = os.environ.get(ACCEPT_USER_SPACE) == "1"
         looked = look_once(here, key, datetime.now(UTC), accept, arguments.check)
         probe_once.show(looked, arguments.json)
-        well = probe_once.healthy(() if arguments.check else looked.conditions, looked)
-        return exits.OK if well else exits.FOUND
+        return probe_once.status_of(looked, bool(arguments.check))
     if not arguments.node or not arguments.api_server:
         say(
             "cannot start",

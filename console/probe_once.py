@@ -1,11 +1,11 @@
 """One look at a node for a person on it: every check with its verdict, evidence and time taken."""
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
+from console import exits
+from fleet.check import ACTIVE
 from fleet.finding import Verdict
-from fleet.node import Condition
 from probes.agent.once import Looked
 from probes.agent.rounds import Timed
 from probes.checks.about import ABOUT, as_page
@@ -30,8 +30,13 @@ def show(looked: Looked, as_json: bool) -> None:
 
 
 def rows(timed: Timed) -> list[str]:
-    """The findings of one check, worst first; parts that are well share a row."""
-    well = [each.part for each in timed.findings if each.verdict is Verdict.OK]
+    """The findings of one check, worst first; parts that are well share a row.
+
+    Where an active check measured something, what it was is told, and what of it was not judged.
+    """
+    fine = [each for each in timed.findings if each.verdict is Verdict.OK]
+    measured = [each for each in fine if each.evidence and timed.check in ACTIVE]
+    well = [each.part for each in fine if each not in measured]
     bad = sorted(
         (each for each in timed.findings if each.verdict is not Verdict.OK),
         key=lambda each: (_WORST_FIRST.index(each.verdict), each.part),
@@ -41,6 +46,9 @@ def rows(timed: Timed) -> list[str]:
         f"{timed.check:<16} {each.part:<16} {each.verdict.value:<8} {time}"
         f"  {each.fault or ''} {each.code} {each.evidence}".rstrip()
         for each in bad
+    ]
+    found += [
+        f"{timed.check:<16} {each.part:<16} {'ok':<8} {time}  {each.evidence}" for each in measured
     ]
     if well:
         parts = well[0] if len(well) == 1 else f"{len(well)} parts"
@@ -88,7 +96,13 @@ def _checks(looked: Looked) -> list[dict[str, Any]]:
     ]
 
 
-def healthy(conditions: Sequence[Condition], looked: Looked) -> bool:
-    """Whether nothing was found wrong, by what was asked for."""
+def status_of(looked: Looked, named: bool) -> int:
+    """The exit status: of everything by the conditions, of named checks by their own findings.
+
+    A named check that could not tell is no success: whoever asked for it waits for its word.
+    """
     found = [each.verdict for timed in looked.checks for each in timed.findings]
-    return all(each.status == "True" for each in conditions) and Verdict.FAULT not in found
+    sick = not named and any(each.status != "True" for each in looked.conditions)
+    if sick or Verdict.FAULT in found:
+        return exits.FOUND
+    return exits.UNREACHABLE if named and Verdict.UNKNOWN in found else exits.OK

@@ -74,9 +74,12 @@ def next_pairs(nodes: Sequence[str], pairs: Iterable[Pair]) -> tuple[tuple[str, 
     """Who is to be tried next, each node at most once; empty where nothing new would be learnt.
 
     First neighbours, in the order given. Then each node of which nothing can be said yet with one
-    that did well; where none did, with another of its own, a few times.
+    that did well; where none did, with another of its own, a few times. Raises ValueError for more
+    than NODE_LIMIT nodes.
     """
-    named = list(dict.fromkeys(nodes))[:NODE_LIMIT]
+    named = list(dict.fromkeys(nodes))
+    if len(named) > NODE_LIMIT:
+        raise ValueError(f"{len(named)} nodes, at most {NODE_LIMIT}: try them in groups")
     tried = list(pairs)
     met = {frozenset((each.first, each.second)) for each in tried}
     if not met:

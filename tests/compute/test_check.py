@@ -1,10 +1,14 @@
 """The check `compute` on a machine: whom it uses, whom it leaves alone, and what may go wrong."""
 
+import os
+import signal
+import subprocess
 import sys
 import time
 
 import pytest
 
+from console import exits, main
 from fleet.part import Part
 from probes import checks
 from probes.checks import compute
@@ -140,17 +144,16 @@ def test_one_that_cannot_be_ended_is_a_hung_driver_until_it_is_gone(
     monkeypatch.setattr(compute, "SLACK", 0.2)
     monkeypatch.setattr(compute, "MOST_SECONDS", 0.1)
     monkeypatch.setattr(compute, "LEAST_SECONDS", 0.0)
-    answer(simulated, "trap '' TERM; read x < /proc/self/fd/9; while :; do sleep 60; done")
+    answer(simulated, "trap '' TERM; while :; do sleep 60; done")
     tool = subject._tool("compute")
     try:
         assert ("host", "driver-hung", "child:hung") in look(subject)
         assert tool.outstanding
         assert ("host", "driver-hung", "child:hung") in look(subject)
     finally:
-        tool._kill_at = 0.0
-        while tool.outstanding:
-            assert tool._left
-            tool._left.wait(10)
+        assert tool._left
+        os.killpg(tool._left.pid, signal.SIGKILL)
+        tool._left.wait(60)
 
 
 def test_the_real_child_runs_the_same_kernels_on_a_cpu(simulated, subject):
@@ -180,3 +183,32 @@ def test_what_nvml_sees_under_load_is_judged_and_at_rest_it_is_not(simulated, su
     line = line.replace("100", "3")
     answer(simulated, f'{kept} "$@" | sed \'s/^.*"loaded".*$/{{"loaded": "{line}"}}/\'')
     assert look(subject) == set()
+
+
+def test_no_gpu_library_comes_into_the_process_that_asks():
+    script = (
+        "import sys; from probes import checks; from console import probe;"
+        "sys.exit(bool({'numpy', 'torch', 'pynvml'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("nature", "script", "status", "said"),
+    [
+        ("", "", exits.OK, "560 Tflop/s, 53 GB/s from the host"),
+        ("wrong-results", "", exits.FOUND, "wrong-results compute:products"),
+        ("", "exit 1", exits.UNREACHABLE, "compute:broken-off"),
+    ],
+)
+def test_a_person_on_the_node_is_shown_what_was_measured_and_unknown_is_no_success(
+    simulated, monkeypatch, capsys, nature, script, status, said
+):
+    monkeypatch.setenv("GPUMEND_HOST_EXEC", "")
+    if nature:
+        simulated.strike(1, NATURES[nature])
+    if script:
+        answer(simulated, script)
+    arguments = ["probe", "--once", "--check", "compute", "--root", str(simulated.root)]
+    assert main.main(arguments) == status
+    assert said in capsys.readouterr().out

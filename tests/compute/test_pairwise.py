@@ -115,3 +115,8 @@ def test_whatever_the_pairs_say_who_is_blamed_failed_with_two_that_did_well(pair
             if node in (e.first, e.second)
         } - {node}
         assert len(failed & set(judgement.well)) >= 2
+
+
+def test_too_many_nodes_are_refused_and_not_cut_short():
+    with pytest.raises(ValueError, match="in groups"):
+        next_pairs([f"n{index}" for index in range(4_097)], [])
