@@ -5,6 +5,7 @@ again costs little; it is done ever more seldom, since who could not tell has tr
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -46,13 +47,19 @@ _DOUBLINGS = 16
 
 
 class Prover:
-    """Bounded by the number of nodes. Without the port, or in dry run, nobody is asked."""
+    """Bounded by the number of nodes. Without the port, or in dry run, nobody is asked.
 
-    def __init__(self, given: Surroundings, holds_idle: asyncio.Event) -> None:
+    `busy` names nodes of which our record may be older than our own last write, a hold perhaps.
+    """
+
+    def __init__(
+        self, given: Surroundings, holds_idle: asyncio.Event, busy: Callable[[str], bool]
+    ) -> None:
         self.counts = ProverCounts()
         self._given = given
         self._settings = given.settings
         self._holds_idle = holds_idle
+        self._busy = busy
         self._queue = WorkQueue(given.settings.proofs_at_once)
         self._backoff = given.backoff()
         self._nodes: dict[str, NodeState] = {}
@@ -94,7 +101,7 @@ class Prover:
         task = task_of(node, now) if node else None
         if node is None or task is None or self._given.proofs is None:
             return
-        if not self._is_due(node, now):
+        if self._busy(name) or not self._is_due(node, now):
             return
         try:
             await self._given.proofs.prove(task)

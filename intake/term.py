@@ -71,7 +71,7 @@ class Term:
             self._told,
         )
         self.delivery = Delivery(given, callers, self.writes.idle)
-        self.prover = Prover(given, self.writes.idle)
+        self.prover = Prover(given, self.writes.idle, self.writer.busy)
         findings = Findings(
             self._run_gone,
             self._found_nodeless,
