@@ -9,23 +9,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.doctor.item import Item, note, ok, some, wrong
-from fleet.names import HOLD_EFFECT, HOLD_TAINT
+from fleet.names import HOLD_EFFECT, HOLD_TAINT, UNPROVEN_TAINT
 from fleet.node import Manifest
 
 DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
 _OF_GPUS = re.compile(r"nvidia|gpu|dcgm|efa|rdma|infiniband|mofed|nccl")
-TOLERATION = {"key": HOLD_TAINT, "operator": "Exists", "effect": HOLD_EFFECT}
 
 
 def daemon_sets(sets: Sequence[Manifest]) -> Iterator[Item]:
     """Those that a GPU needs must run on a held node, or no repair of it can be proven."""
     needed = [each for each in sets if needed_by_gpus(each)]
     kept_away = [each for each in needed if not tolerates(each)]
-    if not kept_away:
+    waiting = [each for each in needed if not tolerates(each, UNPROVEN_TAINT)]
+    if not kept_away and not waiting:
         yield ok("daemonsets", f"{len(needed)} that GPUs need, and all tolerate the hold")
     for each in kept_away:
         says = f"GPUs need it, and our hold ({HOLD_TAINT}:{HOLD_EFFECT}) keeps its new pods away"
-        yield wrong(f"daemonset {_full_name(each)}", says, _tolerate(each))
+        yield wrong(f"daemonset {_full_name(each)}", says, _tolerate(each, HOLD_TAINT))
+    for each in waiting:
+        says = f"on new nodes with the taint {UNPROVEN_TAINT} it waits for what waits for it"
+        yield note(f"daemonset {_full_name(each)}", says, _tolerate(each, UNPROVEN_TAINT))
 
 
 def needed_by_gpus(manifest: Manifest) -> bool:
@@ -39,33 +42,34 @@ def needed_by_gpus(manifest: Manifest) -> bool:
     return any(_OF_GPUS.search(each.lower()) for each in words)
 
 
-def tolerates(manifest: Manifest) -> bool:
-    """Whether its pods may start on a held node."""
+def tolerates(manifest: Manifest, taint: str = HOLD_TAINT) -> bool:
+    """Whether its pods may start on a node with this taint of ours, by default a held one."""
     tolerations = manifest["spec"]["template"]["spec"].get("tolerations") or ()
-    return any(_covers(each) for each in tolerations)
+    return any(_covers(each, taint) for each in tolerations)
 
 
-def _covers(toleration: Mapping[str, Any]) -> bool:
-    """A hold's value differs from fault to fault, so only `Exists` covers it."""
+def _covers(toleration: Mapping[str, Any], taint: str) -> bool:
+    """Our taints have different values, so only `Exists` covers them."""
     if toleration.get("effect") not in (None, "", HOLD_EFFECT):
         return False
     if toleration.get("operator") != "Exists":
         return False
-    return toleration.get("key") in (None, "", HOLD_TAINT)
+    return toleration.get("key") in (None, "", taint)
 
 
-def _tolerate(manifest: Manifest) -> str:
+def _tolerate(manifest: Manifest, taint: str) -> str:
     """What an operator manages is told to the operator: it would take a patch back."""
+    toleration = {"key": taint, "operator": "Exists", "effect": HOLD_EFFECT}
     owners = [each["kind"] for each in manifest["metadata"].get("ownerReferences") or ()]
     if "ClusterPolicy" in owners:
-        patch = json.dumps({"spec": {"daemonsets": {"tolerations": [TOLERATION]}}})
+        patch = json.dumps({"spec": {"daemonsets": {"tolerations": [toleration]}}})
         return (
             f"kubectl patch clusterpolicy cluster-policy --type merge -p '{patch}'"
             "  # together with the tolerations that it lists already"
         )
     path = "/spec/template/spec/tolerations"
     there = manifest["spec"]["template"]["spec"].get("tolerations")
-    value: object = TOLERATION if there else [TOLERATION]
+    value: object = toleration if there else [toleration]
     operation = [{"op": "add", "path": f"{path}/-" if there else path, "value": value}]
     meta = manifest["metadata"]
     return (

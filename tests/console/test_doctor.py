@@ -194,6 +194,16 @@ PLUGIN = {"volumes": [{"hostPath": {"path": "/var/lib/kubelet/device-plugins/"}}
 HOLD = {"key": "gpumend.io/hold", "operator": "Exists", "effect": "NoSchedule"}
 
 
+def test_a_daemonset_that_a_new_node_waits_for_is_named_with_its_toleration():
+    holds = [{"key": "gpumend.io/hold", "operator": "Exists"}]
+    (found,) = daemon_sets([workload("p", tolerations=holds, **PLUGIN)])
+    assert found.state is State.NOTE
+    assert "gpumend.io/unproven" in found.mend
+    both = [*holds, {"key": "gpumend.io/unproven", "operator": "Exists"}]
+    (found,) = daemon_sets([workload("p", tolerations=both, **PLUGIN)])
+    assert found.state is State.OK
+
+
 @pytest.mark.parametrize(
     ("daemon_set", "is_wrong"),
     [

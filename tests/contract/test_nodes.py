@@ -42,6 +42,22 @@ async def test_a_hold_and_a_mark_go_on_in_one_patch(api, node):
     assert answer.json()["spec"]["taints"] == [HOLD]
 
 
+async def test_a_taint_changes_its_value_beside_a_foreign_one_and_only_where_nobody_wrote(
+    api, node
+):
+    swept = {"key": "gpumend.io/unproven", "value": "sweep", "effect": "NoSchedule"}
+    before = (await api.patch(path(node), {"spec": {"taints": [OTHER, swept]}})).json()
+    foreign = before["spec"]["taints"][0]
+    guards = {key: before["metadata"][key] for key in ("uid", "resourceVersion")}
+    memory = {"gpumend.io/proof": '{"tried": "2026-11-29T12:00:00Z"}'}
+    found = {**swept, "value": "found"}
+    body = {"metadata": {**guards, "annotations": memory}, "spec": {"taints": [foreign, found]}}
+    answer = await api.patch(path(node), body)
+    assert answer.json()["spec"]["taints"] == [foreign, found]
+    assert answer.json()["metadata"]["annotations"].items() >= memory.items()
+    assert refusal(await api.patch(path(node), body)) == (409, "Conflict")
+
+
 @pytest.mark.parametrize("kind", [MERGE, STRATEGIC])
 async def test_a_patch_with_an_old_version_conflicts(api, node, kind):
     await api.patch(path(node), {"metadata": {"labels": {"x": "1"}}})
