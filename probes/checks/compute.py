@@ -29,6 +29,8 @@ MARGIN = 3.0
 """Left of the step's time for its answer."""
 SLACK = 10.0
 """Seconds by which the child may overrun its own limit, between two looks at the clock."""
+MOST_USED = 0.1
+"""Of the memory, in a GPU that is idle; a container may not see the processes of others."""
 WITNESSES = 2
 NOTHING = "nothing to compute on"
 
@@ -90,6 +92,9 @@ def unfit(gpu: GpuView) -> tuple[str, str] | None:
         return "compute:use-unknown", f"whether somebody uses it cannot be told: {processes}"
     if processes:
         return "compute:in-use", f"{len(processes)} processes use it; it was not touched"
+    used, total = gpu.number("memory_used"), gpu.number("memory_total")
+    if isinstance(used, int) and isinstance(total, int) and used > total * MOST_USED:
+        return "compute:in-use", f"{used >> 20} MiB are taken, by a process that is not seen here"
     mig = gpu.numbers("mig_mode", 2)
     if isinstance(mig, tuple) and mig[0]:
         return "compute:mig", "it is cut into MIG instances; what they are for is not ours"

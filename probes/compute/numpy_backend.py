@@ -19,7 +19,7 @@ class NumpyDevice:
 
     pci: str = ""
     model: str = "numpy"
-    bytes_total: int = 1 << 26
+    bytes_total: int = 1 << 22
     bytes_held: int = 0
     bytes_used: int = 0
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from probes import checks
 from probes.checks import compute
 from probes.checks.subject import Subject
 from probes.machine import Machine
+from probes.nvml.view import GpuView, Mute
 from probes.parts import Naming
 from simulator.hardware.machine import Machine as Simulated
 from simulator.hardware.nature import NATURES
@@ -27,7 +29,7 @@ from probes.compute.examine import Sizes
 from probes.compute.products import Shape
 load.BATCH_SECONDS = 0.001
 plan = json.dumps({**json.loads(sys.argv[1]), 'backend': 'numpy'})
-sizes = Sizes(Shape(24, 16, 40), 1 << 15, 1 << 8, 0.0, 0.0)
+sizes = Sizes(Shape(24, 16, 40), 1 << 12, 1 << 8, 0.0, 0.0)
 sys.exit(child.main([plan], sizes))
 """
 
@@ -91,6 +93,30 @@ def test_only_gpus_in_scope_are_examined_and_only_idle_ones_used(
     subject.scope = tuple(Part(each) for each in scope)
     chosen = compute.choose(subject.nvml().gpus, subject)
     assert (len(chosen.parts), len(chosen.witnesses)) == (asked, witnesses)
+
+
+def view_of(**values) -> GpuView:
+    idle: dict[str, Any] = {"processes": (), "mig_mode": (0, 0)}
+    idle |= {"memory_used": 1 << 29, "memory_total": 80 << 30}
+    return GpuView(0, "0000:53:00", values={**idle, **values})
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        ({}, None),
+        ({"mig_mode": Mute(3)}, None),
+        ({"memory_used": Mute(3)}, None),
+        ({"processes": (4_711,)}, "compute:in-use"),
+        ({"memory_used": 20 << 30}, "compute:in-use"),
+        ({"processes": Mute(3)}, "compute:use-unknown"),
+        ({"processes": Mute(999)}, "compute:use-unknown"),
+        ({"mig_mode": (1, 1)}, "compute:mig"),
+    ],
+)
+def test_only_what_is_known_to_be_idle_is_used(values, code):
+    why_not = compute.unfit(view_of(**values))
+    assert (why_not[0] if why_not else None) == code
 
 
 def test_a_step_that_is_nearly_over_begins_nothing(simulated, subject):
