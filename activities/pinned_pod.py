@@ -5,6 +5,7 @@ never starts is taken away before anybody draws conclusions; one whose end nobod
 """
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -102,7 +103,7 @@ class PinnedPods:
         return _read_end(ended, request, node)
 
     async def _create(self, request: NodeStepRequest, node: str) -> None:
-        body = step_pod(request, node, self._image, self._now())
+        body = step_pod(request, node, self._image, self._now(), os.environ)
         for _ in range(CREATE_TRIES):
             try:
                 await self._kubernetes.create(STEP_PODS, body)

@@ -5,6 +5,7 @@ Creating it, and waiting for it, is `pinned_pod.py`; what it does inside is the 
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from activities.node_pods import is_finished, phase_of
@@ -27,7 +28,17 @@ def pod_name(operation: str) -> str:
     return f"step-{operation}"
 
 
-def step_pod(request: NodeStepRequest, node: str, image: str, now: datetime) -> Json:
+HANDED_ON = ("GPUMEND_DCGM_DIAG_LEVEL", "GPUMEND_DCGM_HOST")
+"""Settings of a worker that are meant for what runs on the nodes."""
+
+
+def step_pod(
+    request: NodeStepRequest,
+    node: str,
+    image: str,
+    now: datetime,
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> Json:
     """A Pod bound to this node: tolerates everything, requests nothing, is never restarted.
 
     It uses the host's network, so that a broken overlay does not keep a repair away, and no service
@@ -53,7 +64,7 @@ def step_pod(request: NodeStepRequest, node: str, image: str, now: datetime) -> 
             "hostNetwork": True,
             "dnsPolicy": "Default",
             "tolerations": [{"operator": "Exists"}],
-            "containers": [_container(request, image)],
+            "containers": [_container(request, image, settings)],
             "volumes": [{"name": "host", "hostPath": {"path": "/"}}],
         },
     }
@@ -101,12 +112,13 @@ def command(request: NodeStepRequest) -> list[str]:
     return words + [word for name, values in options.items() for v in values for word in (name, v)]
 
 
-def _container(request: NodeStepRequest, image: str) -> Json:
+def _container(request: NodeStepRequest, image: str, settings: Mapping[str, str]) -> Json:
     return {
         "name": "step",
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": command(request),
+        "env": [{"name": each, "value": settings[each]} for each in HANDED_ON if each in settings],
         "terminationMessagePath": RESULT_FILE,
         "terminationMessagePolicy": "File",
         "securityContext": {"privileged": True},

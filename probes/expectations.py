@@ -90,4 +90,5 @@ def own_file(machine: Machine, kind: str) -> Path:
 
 def _number(text: str) -> int | None:
     text = text.strip()
-    return int(text) if text.isascii() and text.isdigit() and int(text) <= MOST else None
+    plain = text.isascii() and text.isdigit() and len(text) < 10
+    return int(text) if plain and int(text) <= MOST else None

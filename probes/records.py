@@ -25,6 +25,10 @@ RECORD_LIMIT = 64
 _OPERATION = re.compile(r"[a-z0-9][a-z0-9.-]{0,200}")
 
 
+BROKEN = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What reading a file raises that holds something else than we wrote."""
+
+
 class Kind(StrEnum):
     """`started` is written before a step acts: whoever finds it alone knows that it may have."""
 
@@ -89,7 +93,7 @@ def read_record(state: Path, operation: str) -> Record | None:
         )
     except FileNotFoundError:
         return None
-    except (KeyError, TypeError, ValueError) as problem:
+    except BROKEN as problem:
         raise ValueError(f"{path}: not the record of a step ({problem})") from problem
 
 

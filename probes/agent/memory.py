@@ -20,7 +20,7 @@ from probes.evidence import claim_fields, read_claim
 from probes.fault_set import FaultSet, Standing
 from probes.kmsg import Cursor
 from probes.parts import Gpu
-from probes.records import write_whole
+from probes.records import BROKEN, write_whole
 from probes.whose import Seen, Whose
 
 VERSION = 1
@@ -83,7 +83,7 @@ def load(state: Path, boot_id: str, node: str | None = None) -> Memory:
         memory = _memory(fields)
     except FileNotFoundError:
         return Memory(Cursor(boot_id), doubt=Doubt.LOST)
-    except (OSError, KeyError, TypeError, ValueError, AttributeError):
+    except (OSError, *BROKEN):
         return Memory(Cursor(boot_id), doubt=Doubt.BROKEN)
     return memory if memory.cursor.boot_id == boot_id else begin_boot(memory, boot_id)
 

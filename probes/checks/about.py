@@ -31,7 +31,10 @@ ABOUT: Mapping[Check, About] = MappingProxyType(
             "is every GPU on the bus, with the driver, and usable? are there as many as expected?",
             "PCI devices of class 0x0300 and 0x0302, the driver's list, NVML handles (nvidia-smi"
             " where there is no NVML)",
-            (FaultName.GPU_LOST, FaultName.FIRMWARE_HALTED, FaultName.CONFIG_MISMATCH),
+            (
+                *(FaultName.GPU_LOST, FaultName.FIRMWARE_HALTED, FaultName.CONFIG_MISMATCH),
+                FaultName.MONITOR_SILENT,
+            ),
             "on the bus but not with NVML is the driver, on neither is the bus",
         ),
         Check.PCI: About(
@@ -91,14 +94,11 @@ ABOUT: Mapping[Check, About] = MappingProxyType(
             "fewer than expected is a fault though every link says ACTIVE; EFA always says so",
         ),
         Check.DRIVER: About(
-            "is the driver loaded, of one version and with its library, does a thread hang in it,"
+            "is the driver loaded and of one version, does a thread hang in it,"
             " do the fabric manager and IMEX run?",
             "/proc/driver/nvidia/version, /sys/module/nvidia/version, NVML, /proc/*/task/*/stat and"
             " wchan, systemd's wants",
-            (
-                *(FaultName.CONFIG_MISMATCH, FaultName.DRIVER_HUNG, FaultName.FABRIC_NOT_READY),
-                FaultName.MONITOR_SILENT,
-            ),
+            (FaultName.CONFIG_MISMATCH, FaultName.DRIVER_HUNG, FaultName.FABRIC_NOT_READY),
             "the same thread in uninterruptible sleep over three rounds is a hang",
         ),
         Check.HOST: About(

@@ -3,7 +3,7 @@
 Its parts must be of one version (an upgrade may be under way: hold). A thread that sleeps
 uninterruptibly in the driver over several rounds is a hang, whatever NVML says. A fabric manager
 or IMEX daemon that should run and does not keeps the fabric from carrying anything. A driver that
-is not there is a mismatch; a library that is not there is our own sensor's trouble.
+is not there is a mismatch.
 """
 
 import re
@@ -40,10 +40,9 @@ _SAY_A_VERSION = {"kernel": "proc/driver/nvidia/version", "module": "sys/module/
 def check(subject: Subject) -> tuple[Finding, ...]:
     """One finding a trouble, or one ok; nothing where there is no NVIDIA driver at all."""
     root = subject.machine.root
-    gpus = _gpus(subject)
     if not (root / "proc/driver/nvidia").exists():
-        return (_not_loaded(gpus),)
-    found = (*_library(subject, gpus), *_versions(subject), *_stuck(subject), *_services(root))
+        return (_not_loaded(_gpus(subject)),)
+    found = (*_versions(subject), *_stuck(subject), *_services(root))
     return found or (ok(Check.DRIVER, HOST),)
 
 
@@ -76,14 +75,6 @@ def _not_loaded(gpus: int) -> Finding:
     said = f"{gpus} GPUs on the bus, and no driver for them"
     name = FaultName.CONFIG_MISMATCH
     return fault(Check.DRIVER, HOST, name, code, Advice.HOLD, said, Severity.DEGRADED)
-
-
-def _library(subject: Subject, gpus: int) -> Iterator[Finding]:
-    """Without NVML we see less of the node; that is our trouble, and not the node's."""
-    if gpus and subject.nvml().missing:
-        name, code = FaultName.MONITOR_SILENT, "nvml:library-missing"
-        said = "libnvidia-ml.so.1 is not found, though the driver is loaded: asking nvidia-smi"
-        yield fault(Check.DRIVER, HOST, name, code, Advice.NONE, said, Severity.WARNING)
 
 
 def _versions(subject: Subject) -> Iterator[Finding]:

@@ -4,6 +4,8 @@ Volatile counters start at 0 with every reset and driver load, so any count is s
 counters never clear and are not looked at.
 """
 
+import re
+
 from fleet.check import Check
 from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding
@@ -15,6 +17,7 @@ from probes.checks.subject import Subject, fault, ok, unknown
 
 _ECC = "ecc.errors.uncorrected.volatile.total"
 _PENDING, _FAILURE = "remapped_rows.pending", "remapped_rows.failure"
+_COUNT = re.compile(r"[0-9]{1,20}")
 _YES, _NO = frozenset({"yes", "1", "true"}), frozenset({"no", "0", "false"})
 
 
@@ -45,7 +48,7 @@ def _errors(part: Part, row: Row | None) -> list[Finding]:
     cell = row[_ECC] if row else Cell.BROKEN
     if isinstance(cell, Cell):
         return [_mute(part, cell, _ECC)]
-    if not cell.isdigit():
+    if not _COUNT.fullmatch(cell):
         return [unknown(Check.MEMORY, part, "memory:unreadable", f"{_ECC}={cell}")]
     if int(cell) == 0:
         return []

@@ -81,7 +81,7 @@ def query(
     said = f"{ended.output}\n{ended.errors}"
     problems = tuple(_no_handle(check, subject, ended.status, said))
     if ended.status != 0 and not problems:
-        problems = (_failure(check, subject, ended.status, f"{ended.errors} {ended.output}"),)
+        problems = (_failure(check, subject, ended.status, _words(said, fields)),)
     return Table(rows, problems or _unread(check, ended.output, rows))
 
 
@@ -107,6 +107,12 @@ def _rows(output: str, fields: Sequence[str]) -> dict[str, Row]:
         except ValueError:
             continue
     return rows
+
+
+def _words(said: str, fields: Sequence[str]) -> str:
+    """All but the rows: what a status is about is not a GPU that answered."""
+    lines = [line for line in said.splitlines() if not _rows(f"{line}\n", fields)]
+    return " ".join(line for line in lines if line.strip())
 
 
 def _cell(text: str) -> str | Cell:

@@ -13,7 +13,7 @@ from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding
 from fleet.part import Part
 from probes.checks.gpus import Aspect, Seen, each_gpu, mute
-from probes.checks.subject import Subject, fault
+from probes.checks.subject import Subject, fault, unknown
 from probes.nvml.view import NOTHING, GpuView, Mute, Value, whole
 
 PER_MINUTE: Mapping[str, float] = {
@@ -28,7 +28,9 @@ PER_MINUTE: Mapping[str, float] = {
 }
 """Errors a minute and link above which it is sick: 100 CRC errors a second and 10 receive errors a
 second as others have it; a failed recovery at once, since the link is then down or about to be."""
-UP = 1
+UP, ASLEEP = 1, 2
+"""A link of NVLink5 sleeps when nobody needs it, and is well."""
+_DOWN = 0
 
 
 def check(subject: Subject) -> tuple[Finding, ...]:
@@ -76,7 +78,11 @@ def _state(part: Part, number: int, link: Mapping[str, Value]) -> Seen:
     said = whole(link.get("state", NOTHING))
     if isinstance(said, Mute):
         return mute(Check.NVLINK, part, said, f"state of link {number}")
-    return Aspect.WELL if said == UP else _complaint(part, "nvlink:down", f"link {number} is down")
+    if said in (UP, ASLEEP):
+        return Aspect.WELL
+    if said == _DOWN:
+        return _complaint(part, "nvlink:down", f"link {number} is down")
+    return unknown(Check.NVLINK, part, "nvlink:unlisted", f"state {said} of link {number}")
 
 
 def _speed(part: Part, number: int, link: Mapping[str, Value], usual: int | None) -> Seen:

@@ -1,11 +1,14 @@
 """Is every GPU there? The PCI bus, the driver's own list of this boot, and NVML must agree.
 
 On the bus but not with the driver, or known in this boot and on the bus no more: lost. A GPU that
-never appeared in this boot is missed by the count that the node should have (`expectations`).
+never appeared in this boot is missed by the count that the node should have (`expectations`). A
+library that is not there, while the driver is, is our own sensor's trouble.
 """
 
+from collections.abc import Iterator
+
 from fleet.check import Check
-from fleet.fault import Advice, FaultName
+from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding
 from fleet.part import HOST
 from probes import expectations
@@ -47,10 +50,20 @@ def _each(subject: Subject, on_bus: frozenset[str]) -> tuple[Finding, ...]:
     if not subject.nvml().unheard:
         return _by_nvml(subject, expected, on_bus)
     table = nvidia_smi.query(Check.PRESENCE, subject, (_ADDRESS, "index"))
+    untold = (*table.findings, *_library(subject, on_bus))
     if not table.rows and table.findings:
-        return (*_off_bus(subject, expected, on_bus), *table.findings)
+        return (*_off_bus(subject, expected, on_bus), *untold)
     found = [_finding(subject, pci, on_bus, frozenset(table.rows)) for pci in expected]
-    return (*found, *table.findings)
+    return (*found, *untold)
+
+
+def _library(subject: Subject, on_bus: frozenset[str]) -> Iterator[Finding]:
+    """Without NVML we see less of the node; that is our trouble, and not the node's."""
+    loaded = (subject.machine.root / "proc/driver/nvidia").exists()
+    if on_bus and loaded and subject.nvml().missing:
+        name, code = FaultName.MONITOR_SILENT, "nvml:library-missing"
+        said = "libnvidia-ml.so.1 is not found, though the driver is loaded: asking nvidia-smi"
+        yield fault(Check.PRESENCE, HOST, name, code, Advice.NONE, said, Severity.WARNING)
 
 
 def _by_nvml(subject: Subject, expected: list[str], on_bus: frozenset[str]) -> tuple[Finding, ...]:

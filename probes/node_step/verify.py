@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from fleet.check import ACTIVE, Check
+from fleet.fault import FaultName
 from fleet.finding import Finding, Verdict
 from fleet.part import HOST, Part
 from fleet.step import NodeStepRequest
@@ -69,7 +70,7 @@ def _look(
     subject.name_gpus()
     apply_records(memory.faults, read_records(machine.state, request.boot_id))
     asked = _asked(memory.faults, request, parts)
-    said = [each for each in checks.run(asked, subject) if _concerns(each.part, parts)]
+    said = [each for each in checks.run(asked, subject) if _concerns(each, parts)]
     log, through = kernel_log.check(machine, subject.naming, parts, now, accept)
     silent = [name for name in asked if name not in {each.check for each in said}]
     missing = [
@@ -132,8 +133,11 @@ def _passed(
     return Ending(DONE.result, DONE.reason, found)
 
 
-def _concerns(part: Part, parts: Sequence[Part]) -> bool:
-    return part == HOST or any(covers(scope, part) for scope in parts)
+def _concerns(finding: Finding, parts: Sequence[Part]) -> bool:
+    """A sensor of ours that is silent is no fault of what is verified; nor does it speak for it."""
+    if finding.fault is FaultName.MONITOR_SILENT:
+        return False
+    return finding.part == HOST or any(covers(scope, finding.part) for scope in parts)
 
 
 def _worst(finding: Finding) -> tuple[int, int, int, str, str]:

@@ -17,6 +17,8 @@ DRIVER_NOT_LOADED, TIMEOUT, INTERRUPTS, ARGUMENT_VERSION, UNREADABLE = 9, 10, 11
 ABSENT = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION, 22, 26, 30})
 """Return codes that say: this board or driver has no such value. All others: it could not tell."""
 LINE_LIMIT = 200
+LARGEST = 1 << 64
+"""NVML has no number of that size: whatever says one is broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class GpuView:
         """A value of `count` whole numbers, or why there is none."""
         said = self.value(name)
         if isinstance(said, tuple) and len(said) == count:
-            return said
+            return said if all(abs(each) < LARGEST for each in said) else NOTHING
         return said if isinstance(said, Mute) else NOTHING
 
 
@@ -98,7 +100,7 @@ def whole(value: Value) -> int | Mute:
     """A whole number, or why there is none."""
     if isinstance(value, bool) or not isinstance(value, int | Mute):
         return NOTHING
-    return value
+    return NOTHING if isinstance(value, int) and abs(value) >= LARGEST else value
 
 
 def read(output: str, hung: bool = False) -> View:

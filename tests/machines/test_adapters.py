@@ -147,6 +147,26 @@ def test_a_port_slower_than_its_like_is_degraded(infiniband):
     assert look(infiniband) == {("nic:mlx5_5", "nic-degraded", "adapters:slow")}
 
 
+def test_an_adapter_with_fewer_lanes_than_its_like_is_degraded_until_it_has_them(infiniband):
+    for number in range(8):
+        write(infiniband.pci(number) / "max_link_width", "16")
+        write(infiniband.pci(number) / "current_link_width", "16")
+    assert look(infiniband) == set()
+    write(infiniband.pci(5) / "current_link_width", "4")
+    assert look(infiniband) == {("nic:mlx5_5", "nic-degraded", "adapters:width")}
+    write(infiniband.pci(5) / "current_link_width", "16")
+    assert look(infiniband) == set()
+
+
+@pytest.mark.parametrize("said", ["", "63", "x16"])
+def test_lanes_that_nobody_tells_and_slots_that_are_small_accuse_nobody(infiniband, said):
+    for number in range(8):
+        write(infiniband.pci(number) / "max_link_width", "16")
+        write(infiniband.pci(number) / "current_link_width", "8")
+    write(infiniband.pci(5) / "current_link_width", said)
+    assert look(infiniband) == set()
+
+
 @pytest.mark.parametrize(
     ("file", "text", "code"),
     [

@@ -120,6 +120,15 @@ def test_a_fabric_manager_that_should_run_and_does_not_is_a_fault(tree):
     assert look(tree, "driver") == set()
 
 
+def test_an_imex_daemon_that_should_run_and_does_not_is_a_fault(tree):
+    wanted = tree.root / "etc/systemd/system/multi-user.target.wants/nvidia-imex.service"
+    wanted.parent.mkdir(parents=True)
+    wanted.symlink_to("/usr/lib/systemd/system/nvidia-imex.service")
+    assert look(tree, "driver") == {("fabric-not-ready", "fabric:imex-gone")}
+    write(tree.root / "proc/901/comm", "nvidia-imex")
+    assert look(tree, "driver") == set()
+
+
 def test_fewer_gpus_on_the_bus_than_expected_is_a_loss(tree, monkeypatch):
     monkeypatch.setenv(expectations.GPUS, "8")
     assert ("gpu-lost", "presence:missing") not in look(tree, "presence")

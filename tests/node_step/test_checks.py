@@ -33,11 +33,11 @@ def look(fake: FakeMachine, *names: str, subject: Subject | None = None):
 
 
 def said(findings) -> set[tuple[str, str, str]]:
-    """What is not ok."""
+    """What is not ok; that there is no NVML here is said and tested elsewhere."""
     return {
         (each.part, each.fault or each.verdict.value, each.code)
         for each in findings
-        if each.verdict is not Verdict.OK
+        if each.verdict is not Verdict.OK and each.code != "nvml:library-missing"
     }
 
 
@@ -45,7 +45,8 @@ def said(findings) -> set[tuple[str, str, str]]:
 def test_every_check_finds_every_gpu_of_a_sound_machine_well(fake, name):
     findings = look(fake, name)
     assert said(findings) == set()
-    assert {each.part for each in findings} == {"gpu:0", "gpu:1"}
+    well = {each.part for each in findings if each.verdict is Verdict.OK}
+    assert well == {"gpu:0", "gpu:1"}
 
 
 def test_without_nvml_what_only_it_can_tell_is_not_said_to_be_well(fake):

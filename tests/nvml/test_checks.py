@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.finding import Verdict
 from probes import checks
+from probes.checks.nvml_memory import FLAGS
 from probes.checks.subject import Subject
 from probes.fault_set import FaultSet
 from probes.machine import Machine
@@ -108,6 +109,7 @@ LEVELS = [
     ("recovery-action", {"recovery_action": 6}, "gpu:2", "gpu-lost", "recovery-action:6"),
     ("recovery-action", {"recovery_action": 99}, "gpu:2", "unknown-code", "recovery-action:99"),
     ("nvlink", {"5/state": 0}, "nvlink:2/5", "nvlink-error", "nvlink:down"),
+    ("nvlink", {"5/state": 7}, "nvlink:2/5", "unknown", "nvlink:unlisted"),
     ("nvlink", {"17/speed": 13_281}, "nvlink:2/17", "nvlink-error", "nvlink:slow"),
     ("fabric", joined(1, 0, 0, 0), "gpu:2", FABRIC, "fabric:not-started"),
     ("fabric", joined(3, 999, 0, 0), "gpu:2", FABRIC, "fabric:failed"),
@@ -158,6 +160,7 @@ def test_a_level_that_is_well_again_ends_what_it_had_claimed(
         ("fabric", joined(0, 0, 0, 0)),
         ("nvlink", {"mig_mode": {"list": [1, 1]}, "0/state": 0}),
         ("nvlink", {"3/crc": 10**9}),
+        ("nvlink", {"3/state": 2, "3/speed": 0}),
         ("pcie", {"generation": 1}),
         ("thermal", {"sw_thermal_ns": 10**12}),
     ],
@@ -265,6 +268,39 @@ def test_no_output_however_broken_raises_or_passes_for_health(sound, data):
         findings = subject.look(name)
         if not view.whole:
             assert any(each.verdict is not Verdict.OK for each in findings)
+
+
+ODD = st.one_of(
+    *(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3)),
+    *(st.lists(st.integers(-1, 40), max_size=2), st.just(10**400)),
+)
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(sorted(FLAGS)), ODD)
+def test_only_a_nought_or_what_is_not_there_reads_as_sound_memory(sound, name, odd):
+    subject = Machines(Machine(Path("/nowhere"), Path("/nowhere")), Naming({}))
+    subject.say(changed(sound, 2, {name: odd}))
+    pci = subject.told.gpus[2].pci
+    mine = [each for each in subject.look("memory") if each.part == subject.naming.gpu(pci)]
+    absent = isinstance(odd, list) and len(odd) == 1 and Mute(odd[0]).absent
+    well = odd is False or (isinstance(odd, int) and odd == 0) or absent
+    assert all(each.verdict is Verdict.OK for each in mine) is well
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_no_value_of_any_kind_raises(sound, data):
+    documents = [json.loads(line) for line in sound.splitlines()]
+    mine = documents[3]
+    place = data.draw(st.sampled_from(["values", "links"]))
+    values = mine["values"] if place == "values" else mine["links"][4]
+    values[data.draw(st.sampled_from(sorted(values)))] = data.draw(ODD)
+    subject = Machines(Machine(Path("/nowhere"), Path("/nowhere")), Naming({}))
+    subject.say("".join(json.dumps(line) + "\n" for line in documents))
+    for minute in range(2):
+        for name in NVML:
+            assert subject.look(name, minute)
 
 
 def test_a_value_that_is_not_there_is_mute(sound):

@@ -5,9 +5,17 @@ from datetime import timedelta
 import pytest
 
 from activities.pinned_pod import KEPT_PODS, NoReport, PinnedPods, Trouble, unfinished_pods
-from activities.pod_manifest import command, has_ended, has_started, pod_name, step_pod
+from activities.pod_manifest import (
+    HANDED_ON,
+    command,
+    has_ended,
+    has_started,
+    pod_name,
+    step_pod,
+)
 from fleet.part import Part
 from fleet.step import NodeStepReport, NodeStepRequest, NodeStepResult, Step
+from probes.checks import dcgm_diag, dcgm_engine
 from simulator.apiserver.injection import Fault as Trouble_
 from tests.cluster import (
     BOOT,
@@ -59,6 +67,13 @@ def test_the_pod_is_bound_tolerates_everything_and_requests_nothing():
     assert spec["automountServiceAccountToken"] is False
     assert spec["activeDeadlineSeconds"] == 130
     assert "resources" not in spec["containers"][0]
+
+
+def test_what_a_worker_is_told_for_the_nodes_is_handed_on_and_nothing_else():
+    said = {"GPUMEND_DCGM_DIAG_LEVEL": "2", "GPUMEND_PROVIDER_TOKEN": "secret"}
+    (container,) = step_pod(asked(), "n1", "i", now(), said)["spec"]["containers"]
+    assert container["env"] == [{"name": "GPUMEND_DCGM_DIAG_LEVEL", "value": "2"}]
+    assert {dcgm_diag.LEVEL, dcgm_engine.ADDRESS} == set(HANDED_ON)
 
 
 def test_a_pod_whose_time_is_over_still_gets_the_time_to_say_so():
