@@ -195,7 +195,7 @@ class FaultSet:
 
     def _found(self, finding: Finding, fault: FaultName, now: datetime) -> None:
         """The driver's own wish, wherever it was read, may be explained by another fault."""
-        verdict = finding.check == Check.RECOVERY_ACTION
+        verdict = finding.code.startswith(f"{Check.RECOVERY_ACTION}:")
         wish = finding.code.rpartition(":")[2] if verdict else ""
         claim = Claim(
             finding.part, fault, finding.code, finding.advice, finding.severity, wish, verdict
@@ -254,7 +254,7 @@ def _speaks_for(well: Part, part: Part) -> bool:
 def _stands(old: Standing) -> bool:
     """Whether it was seen often enough; what the log or the driver itself says, it says once, and
     an active check takes its time to be sure."""
-    unambiguous = old.source in ("", Check.RECOVERY_ACTION, *ACTIVE)
+    unambiguous = old.source in ("", *ACTIVE) or old.claim.verdict
     return unambiguous or old.count >= strikes(old.source, old.claim.fault)
 
 

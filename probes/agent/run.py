@@ -178,7 +178,7 @@ class Agent:
         """At once for a new doubt; but a round that is under way, or was refused, gets its time."""
         if not self.core.caught_up:
             return False
-        period = CHECK_PERIOD if self.core.examined else SILENT_AFTER
+        period = min(CHECK_PERIOD, self.routine) if self.core.examined else SILENT_AFTER
         if not self.core.needs_checks:
             period = self.routine
         return self._asked is None or now - self._asked >= period

@@ -1,6 +1,6 @@
 """Owners of pods: so many of a workload somewhere, or one on every node. Pure: what is missing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,12 +25,16 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """One pod on every node, whatever taints it has. `spec` is the pod's, `{node}` its name."""
+    """One pod on every node, whatever taints it has. `spec` is the pod's, `{node}` its name.
+
+    `more` are further words of the command on some nodes.
+    """
 
     name: str
     uid: str
     namespace: str
     spec: Mapping[str, Any]
+    more: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def next_replica(workload: Workload, cluster: Cluster) -> Json | None:
@@ -85,6 +89,9 @@ def missing_daemons(daemon: Daemon, cluster: Cluster) -> list[Json]:
 
 def _daemon_pod(daemon: Daemon, node: Node) -> Json:
     name = node["metadata"]["name"]
+    spec = _filled(daemon.spec, name)
+    for container in spec["containers"]:
+        container["command"] = [*container["command"], *daemon.more.get(name, ())]
     return {
         "metadata": {
             "name": f"{daemon.name}-{name}",
@@ -93,7 +100,7 @@ def _daemon_pod(daemon: Daemon, node: Node) -> Json:
             "ownerReferences": [_owner("apps/v1", "DaemonSet", daemon.name, daemon.uid)],
         },
         "spec": {
-            **_filled(daemon.spec, name),
+            **spec,
             "nodeName": name,
             "tolerations": [{"operator": "Exists"}],
         },

@@ -1,6 +1,6 @@
 """What a run must show besides the end of each trouble: read from the audit, said in words."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from simulator.demo.scenario import Claim
 from simulator.observer import sight
@@ -54,6 +54,26 @@ def tripped(pool: str) -> Claim:
 def _of_storm(write: Write, pool: str) -> bool:
     said = write.request
     return said.get("matter") == "storm" and f"pool/{pool}" in str(said.get("title", ""))
+
+
+def found_by_check(name: str, fault: str, code: str) -> Claim:
+    """A node's agent told of a fault by one of its checks, while its kernel log told of nothing."""
+
+    def claim(writes: Sequence[Write], _: Promises) -> list[str]:
+        said = " ".join(_agents_words(writes, name))
+        found = [] if f"fault={fault} code={code} " in said else [f"{name}: nobody found {code}"]
+        return found + ([f"{name}: its kernel log told of it, too"] if "code=xid:" in said else [])
+
+    return claim
+
+
+def _agents_words(writes: Sequence[Write], name: str) -> Iterator[str]:
+    """What the agents' conditions of a node ever said."""
+    for write in writes:
+        if write.done and write.resource == "nodes" and write.name == name:
+            for kind, each in sight.conditions(write.response).items():
+                if kind.startswith(sight.OURS):
+                    yield str(each.get("message", "")) + " "
 
 
 def untouched(name: str) -> Claim:

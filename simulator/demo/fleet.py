@@ -18,7 +18,7 @@ class Berth:
     """A machine and where it stands. `machine` is its own name, under which the cloud knows it.
 
     A spare machine is off until somebody switches it on; `forgetful` is a cloud that deletes the
-    Node of a machine that is off.
+    Node of a machine that is off; on a `watched` machine the agent's checks run every few seconds.
     """
 
     node: str
@@ -27,6 +27,7 @@ class Berth:
     pool: str
     spare: bool = False
     forgetful: bool = False
+    watched: bool = False
 
     @property
     def provider_id(self) -> str:

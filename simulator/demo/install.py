@@ -29,7 +29,9 @@ RENEW_SECONDS = 10
 """Between two signs of life of an agent: much oftener than elsewhere, for a run is short."""
 CHECK_SECONDS = 3_600
 """Between two rounds of all checks while nothing is wrong: none, since the rounds of thirty agents
-would be most of what two cores do. What breaks here is said in the kernel log."""
+would be most of what two cores do. What breaks elsewhere is said in the kernel log."""
+WATCHED_SECONDS = 10
+"""The same on the machines of a script whose troubles no log tells of."""
 ACCOUNT_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
@@ -58,8 +60,14 @@ class Installed:
     agents: Daemon
 
 
-async def install(admin: Api, loads: Sequence[Load], node_rights: bool, ca: bool) -> Installed:
-    """Create everything. `node_rights`: kubelets need a role; `ca`: agents speak https."""
+async def install(
+    admin: Api, loads: Sequence[Load], watched: Sequence[str], node_rights: bool, ca: bool
+) -> Installed:
+    """Create everything.
+
+    On `watched` nodes agents look often. `node_rights`: kubelets need a role; `ca`: agents speak
+    https.
+    """
     for manifests in RIGHTS:
         await _apply(admin, (DEPLOY / manifests).read_text())
     if node_rights:
@@ -69,7 +77,7 @@ async def install(admin: Api, loads: Sequence[Load], node_rights: bool, ca: bool
         if load.may_miss is not None:
             await _protect(admin, load.name, load.may_miss)
     tokens = {account: await _token(admin, account) for account in ENGINE}
-    return Installed(tokens, tuple(workloads), await _agents(admin, ca))
+    return Installed(tokens, tuple(workloads), await _agents(admin, watched, ca))
 
 
 async def _apply(admin: Api, manifests: str) -> None:
@@ -87,11 +95,12 @@ def _plural(kind: str) -> str:
     return f"{plain[:-1]}ies" if plain.endswith("y") else f"{plain}s"
 
 
-async def _agents(admin: Api, ca: bool) -> Daemon:
+async def _agents(admin: Api, watched: Sequence[str], ca: bool) -> Daemon:
     """The agent as a DaemonSet has it."""
     spec = _agent_spec(admin.url, ca)
     uid = await _owner(admin, NAMESPACE, "daemonsets", "agent", {"template": {"spec": spec}})
-    return Daemon("agent", uid, NAMESPACE, spec)
+    often = {node: ("--check-every", str(WATCHED_SECONDS)) for node in watched}
+    return Daemon("agent", uid, NAMESPACE, spec, often)
 
 
 def _agent_spec(url: str, ca: bool) -> Json:

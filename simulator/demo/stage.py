@@ -107,7 +107,8 @@ class StageBuilder:
         stage = self._set(endpoint, temporal, ui)
         async with stage.api(ADMIN) as admin:
             real, loads = self._settings.real, self._fleet.loads
-            installed = await install(admin, loads, node_rights=not real, ca=real)
+            watched = [each.node for each in self._fleet.berths if each.watched]
+            installed = await install(admin, loads, watched, node_rights=not real, ca=real)
         receiver = await self._stack.enter_async_context(Receiver(stage.notices))
         told = {**await self._provider(stage), "GPUMEND_NOTIFY_URL": receiver.url}
         await asyncio.gather(

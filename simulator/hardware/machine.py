@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from simulator.hardware import state
+from simulator.hardware.adapters import show_adapters
 from simulator.hardware.kernel_log import KernelLog
-from simulator.hardware.nature import Nature
+from simulator.hardware.nature import Ail, Nature
 from simulator.hardware.power import Signal, Switch
 from simulator.hardware.processes import show_processes
 from simulator.hardware.root import BOOT_LINES, build_root, show_boot, show_gpus
@@ -65,6 +66,10 @@ class Machine:
         self._change(lambda hardware, now: state.strike(hardware, index, nature, now))
         self.power.tell(Signal.WAKE)
 
+    def ail(self, ail: Ail) -> None:
+        """Trouble the machine as a whole, silently, until it is booted."""
+        self._change(lambda hardware, _: state.ail(hardware, ail))
+
     def reset(self, index: int) -> None:
         """Reset a GPU; raises as `state.reset`."""
         self._change(lambda hardware, now: state.reset(hardware, index, now))
@@ -106,6 +111,7 @@ class Machine:
         fresh.replace(self._truth)
         show_gpus(self.root, hardware)
         show_processes(self.root, hardware)
+        show_adapters(self.root, self.base / "aside", Ail.MISSING_ADAPTER in hardware.ails)
 
     def _start_log(self, hardware: Hardware, lines: tuple[str, ...]) -> None:
         self._log.begin(BOOT_LINES)

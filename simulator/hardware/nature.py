@@ -17,6 +17,13 @@ class Cure(StrEnum):
     TIME = "time"
 
 
+class Ail(StrEnum):
+    """What troubles a machine as a whole, until it is booted. The kernel prints nothing of it."""
+
+    DRIVER_HANG = "driver-hang"
+    MISSING_ADAPTER = "missing-adapter"
+
+
 @dataclass(frozen=True, slots=True)
 class Symptoms:
     """What the tools show of a GPU. The defaults are a healthy one's."""

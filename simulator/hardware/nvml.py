@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from simulator.hardware.hang import hang_with
 from simulator.hardware.machine import Machine
 from simulator.hardware.root import DRIVER
 from simulator.hardware.state import Gpu
@@ -32,6 +33,7 @@ _SOUND: dict[str, Any] = {
     "pcie_replays": 0,
     "remap_failure": 0,
     "c2c_count": [NOT_SUPPORTED],
+    **{name: [NOT_SUPPORTED] for name in ("slowdown_limit", "memory_limit")},
     **dict.fromkeys(("pcie_non_fatal", "pcie_fatal"), 0),
     **dict.fromkeys(("sw_thermal_ns", "hw_thermal_ns", "power_brake_ns"), 0),
     "persistence": 1,
@@ -57,6 +59,7 @@ _SOUND: dict[str, Any] = {
 def nvml_child(machine: Machine, arguments: Sequence[str]) -> int:
     """Print what NVML tells now."""
     del arguments
+    hang_with(machine)
     for line in lines(machine):
         sys.stdout.write(json.dumps(line) + "\n")
     return 0

@@ -4,9 +4,11 @@ import struct
 import sys
 from pathlib import Path
 
+from simulator.hardware.adapters import build_adapters
 from simulator.hardware.state import Gpu, Hardware
 
 MODEL = "NVIDIA H100 80GB HBM3"
+PRODUCT = "p5.48xlarge"
 DRIVER = "550.144.03"
 VENDOR, DEVICE, CLASS = 0x10DE, 0x2330, 0x030200
 CONFIG_BYTES = 256
@@ -32,6 +34,7 @@ def build_root(root: Path, base: Path, hardware: Hardware, system_uuid: str) -> 
     for folder in ("dev", "proc/sys/kernel/random", "proc/driver/nvidia", "var/lib/gpumend"):
         (root / folder).mkdir(parents=True)
     _write(root / "sys/class/dmi/id/product_uuid", f"{system_uuid}\n")
+    _write(root / "sys/class/dmi/id/product_name", f"{PRODUCT}\n")
     _write(root / "proc/driver/nvidia/version", f"NVRM version: Kernel Module  {DRIVER}\n")
     _write(root / "sys/module/nvidia/version", f"{DRIVER}\n")
     _write(root / "proc/2/comm", "kthreadd\n")
@@ -42,6 +45,7 @@ def build_root(root: Path, base: Path, hardware: Hardware, system_uuid: str) -> 
         script.chmod(0o755)
     for gpu in hardware.gpus:
         _build_gpu(root, gpu)
+    build_adapters(root)
 
 
 def show_boot(root: Path, boot_id: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from simulator.hardware.nature import NATURES, Cure, Nature, Symptoms
+from simulator.hardware.nature import NATURES, Ail, Cure, Nature, Symptoms
 
 
 class InUse(Exception):
@@ -60,7 +60,8 @@ class Process:
 @dataclass(frozen=True, slots=True)
 class Hardware:
     """A machine's truth. `holders` maps a holder (a pod's UID) to the GPUs that it has open, and
-    `processes` to the process that has; `started` counts those that ever were."""
+    `processes` to the process that has; `started` counts those that ever were. `ails` are of the
+    machine as a whole."""
 
     gpus: tuple[Gpu, ...]
     boot_id: str
@@ -70,6 +71,7 @@ class Hardware:
     holders: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     processes: Mapping[str, Process] = field(default_factory=dict)
     started: int = 0
+    ails: tuple[Ail, ...] = ()
 
     def on(self, index: int) -> tuple[Process, ...]:
         """The processes that have a GPU open."""
@@ -92,6 +94,11 @@ def strike(hardware: Hardware, index: int, nature: Nature, now: float) -> Change
     if Cure.TIME in nature.cures:
         changed = _with_due(changed, Due(now + nature.lasts, index, nature.name))
     return changed, _print(nature.lines, gpu, hardware)
+
+
+def ail(hardware: Hardware, ail: Ail) -> Change:
+    """Trouble the machine as a whole; nothing is printed."""
+    return replace(hardware, ails=tuple(sorted({*hardware.ails, ail}))), ()
 
 
 def hold(hardware: Hardware, holder: str, gpus: tuple[int, ...], now: float) -> Change:
@@ -127,7 +134,7 @@ def reset(hardware: Hardware, index: int, now: float) -> Change:
 def boot(hardware: Hardware, boot_id: str, now: float) -> Change:
     """Start the machine anew: nothing holds a GPU, and what no boot heals shows again."""
     started = replace(hardware, boot_id=boot_id, booted=now, boots=hardware.boots + 1)
-    started = replace(started, holders={}, processes={})
+    started = replace(started, holders={}, processes={}, ails=())
     lines: Lines = ()
     for gpu in started.gpus:
         started, printed = _apply(started, gpu.index, Cure.BOOT, now)
@@ -201,5 +208,6 @@ def from_fields(fields: dict[str, Any]) -> Hardware:
     due = tuple(Due(**each) for each in fields["due"])
     holders = {holder: tuple(held) for holder, held in fields["holders"].items()}
     processes = {holder: Process(**each) for holder, each in fields["processes"].items()}
-    read = {"gpus": gpus, "due": due, "holders": holders, "processes": processes}
+    ails = tuple(Ail(each) for each in fields["ails"])
+    read = {"gpus": gpus, "due": due, "holders": holders, "processes": processes, "ails": ails}
     return Hardware(**{**fields, **read})

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from simulator.hardware.compute import all_reduce_perf, compute_child
+from simulator.hardware.hang import hang_with
 from simulator.hardware.machine import Machine
 from simulator.hardware.nvml import nvml_child
 from simulator.hardware.power import NoPower, Signal
@@ -54,6 +55,7 @@ FIELDS: Mapping[str, Callable[[Gpu], str]] = {
 
 def nvidia_smi(machine: Machine, arguments: Sequence[str]) -> int:
     """Answer the queries of GPUs, remapped rows and compute apps, `--gpu-reset`, and a list."""
+    hang_with(machine)
     options = _options(arguments)
     if "gpu-reset" in options:
         return _reset(machine, options.get("id", ""))

@@ -2,13 +2,14 @@
 
 import os
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from simulator.demo.scenario import Reach
 from simulator.hardware.machine import Machine
-from simulator.hardware.nature import Nature
+from simulator.hardware.nature import Ail, Nature
 from simulator.hardware.power import Signal
 
 
@@ -29,6 +30,30 @@ class Breaks:
     async def happen(self, node: str, reach: Reach) -> None:
         """Strike."""
         reach.machines[node].strike(self.gpu, self.nature)
+
+
+SILENT: Mapping[Ail, str] = {
+    Ail.DRIVER_HANG: "its driver hangs: NVML answers nobody, and the kernel log says nothing",
+    Ail.MISSING_ADAPTER: "one of its 32 EFA adapters is gone: every link there says ACTIVE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ails:
+    """A machine is troubled as a whole, and nothing is printed: only a check can find it."""
+
+    fault: ClassVar[bool] = True
+
+    ail: Ail
+
+    @property
+    def told(self) -> str:
+        """What nobody says of itself."""
+        return SILENT[self.ail]
+
+    async def happen(self, node: str, reach: Reach) -> None:
+        """Trouble it."""
+        reach.machines[node].ail(self.ail)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ the rest, so that no rack's budget is needed by all of it at the same time. The 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 
-from simulator.demo.claims import queued, tripped, untouched
+from simulator.demo.claims import found_by_check, queued, tripped, untouched
 from simulator.demo.fleet import (
     GPUS,
     INFERENCE,
@@ -21,6 +22,7 @@ from simulator.demo.fleet import (
 from simulator.demo.happenings.alarm import CriesWolf, IsAmong
 from simulator.demo.happenings.hardware import (
     AgentStops,
+    Ails,
     Breaks,
     ComesBack,
     KubeletDies,
@@ -39,6 +41,7 @@ from simulator.hardware.nature import (
     RIDDLE,
     STUBBORN_MEMORY,
     STUCK_LINK,
+    Ail,
     Nature,
 )
 
@@ -53,6 +56,8 @@ ROWS: tuple[tuple[str, float, str, str | None, tuple[str, ...]], ...] = (
     # trouble, seconds, rack, end, steps
     ("silent-agent", 0.0, RACK_1, None, ()),
     ("blind", 0.0, RACK_2, None, ()),
+    ("driver-hang", 1.0, RACK_3, "repaired", ("reboot",)),
+    ("missing-adapter", 2.0, RACK_3, "repaired", ("reboot",)),
     ("exhausted-memory", 3.0, RACK_2, "replaced", ("replace",)),
     ("lost", 5.0, RACK_2, "repaired", ("reboot",)),
     ("dead-kubelet", 6.0, RACK_3, "repaired", ("reboot",)),
@@ -94,7 +99,13 @@ class Writer:
         troubles = [self._trouble("rack", node, 1.0, self._breaks(MEMORY)) for node in at_once]
         troubles += [self._of_row(row, nodes) for row in ROWS]
         troubles += self._wolf(wolf)
-        claims = (queued(RACK_1), tripped(INFERENCE), untouched(nodes["others-node"]))
+        claims = (
+            queued(RACK_1),
+            tripped(INFERENCE),
+            untouched(nodes["others-node"]),
+            found_by_check(nodes["driver-hang"], "driver-hung", "child:hung"),
+            found_by_check(nodes["missing-adapter"], "nic-missing", "adapters:missing"),
+        )
         ordered = tuple(sorted(troubles, key=lambda each: each.after))
         fleet = self._fleet(nodes)
         return Scenario(self._seed, fleet, ordered, self._dice.uniform(5.0, 40.0), claims)
@@ -122,7 +133,7 @@ class Writer:
             lost = LosesHold(self._breaks(STUCK_LINK), GRACE)
             happening = Asks(lost, GRACE, verb, "it was in my way")
         else:
-            happening = self._happening(kind)
+            happening = Ails(Ail(kind)) if kind in list(Ail) else self._happening(kind)
         passes = kind in ("link-flap", "application")
         return Trouble(kind, nodes[kind], after, happening, end, steps, passes=passes)
 
@@ -163,9 +174,13 @@ class Writer:
         return found
 
     def _fleet(self, nodes: Mapping[str, str]) -> Fleet:
-        forgetful = nodes["forgetful-cloud"]
+        watched = {nodes[each] for each in Ail}
         berths = [
-            Berth(each.node, each.machine, each.rack, each.pool, forgetful=each.node == forgetful)
+            replace(
+                each,
+                forgetful=each.node == nodes["forgetful-cloud"],
+                watched=each.node in watched,
+            )
             for each in self._berths
         ]
         spare = f"node-{len(berths) + 1}"
