@@ -80,7 +80,8 @@ def names_in(root: Path) -> tuple[str, ...]:
 
 def read_adapters(root: Path, contents: Mapping[Path, bytes]) -> tuple[Adapter, ...]:
     """The adapters with what was read of their files (`FILES`); raises OSError like `names_in`."""
-    named = (_adapter(root, name, contents) for name in names_in(root))
+    files = _by_adapter(root / CLASS, contents)
+    named = (_adapter(root, name, files.get(name, {})) for name in names_in(root))
     found = tuple(each for each in named if each is not None)
     infiniband = any(port.layer == INFINIBAND for each in found for port in each.ports)
     return tuple(each for each in found if not (infiniband and each.ethernet))
@@ -123,14 +124,22 @@ def parse_lanes(text: str) -> int:
     return count if count in (1, 2, 4, 8, 12, 16, 32) else 0
 
 
-def _adapter(root: Path, name: str, contents: Mapping[Path, bytes]) -> Adapter | None:
+def _by_adapter(base: Path, contents: Mapping[Path, bytes]) -> Mapping[str, dict[Path, str]]:
+    """The files of each adapter, by their place below it: one pass over all of them."""
+    found: dict[str, dict[Path, str]] = {}
+    head = f"{base}/"
+    for path, content in contents.items():
+        name, _, rest = str(path).removeprefix(head).partition("/")
+        if rest and str(path).startswith(head):
+            found.setdefault(name, {})[Path(rest)] = content.decode("ascii", "replace")
+    return found
+
+
+def _adapter(root: Path, name: str, mine: Mapping[Path, str]) -> Adapter | None:
     device = root / CLASS / name / "device"
     driver = _link_name(device / "driver")
     if driver not in (EFA, MELLANOX) or (device / "physfn").exists():
         return None
-    base = root / CLASS / name
-    texts = {path: text.decode("ascii", "replace") for path, text in contents.items()}
-    mine = {path.relative_to(base): text for path, text in texts.items() if base in path.parents}
     numbers = sorted({path.parts[1] for path in mine if path.parts[0] == "ports"})
     return Adapter(
         name=name,

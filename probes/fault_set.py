@@ -172,6 +172,11 @@ class FaultSet:
         """Whether a fault stands that only its check, run by the agent, can end."""
         return any(old.source and old.source not in ACTIVE for old in self.standing.values())
 
+    @property
+    def waning(self) -> bool:
+        """Whether a level has passed its check since, and must only pass it again to end."""
+        return any(old.source and old.passes for old in self.standing.values())
+
     def faults(self, naming: Naming) -> tuple[Fault, ...]:
         """One a part and kind, worst first."""
         groups: dict[tuple[Part, FaultName], list[Standing]] = {}

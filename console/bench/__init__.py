@@ -14,6 +14,7 @@ from console import exits
 BENCHMARKS: Mapping[str, tuple[str, str]] = {
     "read-log": ("console.bench.read_log", "kernel log lines a second, a storm of Xids"),
     "agent": ("console.bench.agent", "resident memory of the node agent through a storm"),
+    "probes": ("console.bench.probes", "cost of the node agent, hung tools, line to condition"),
     "budget": ("console.bench.budget", "a storm of asks for leases, and one decision"),
 }
 

@@ -40,6 +40,9 @@ CHECK_PERIOD, NAME_PERIOD = 60.0, 600.0
 """Seconds between two rounds of checks while they are needed, and between two looks for names."""
 ROUTINE_PERIOD = 120.0
 """Seconds between two rounds while all is well: a round is some 0.3 s of a core in children."""
+CONFIRM_PERIOD = 5.0
+"""Seconds until the next round when a fault has passed its check once: a repaired node should not
+be called sick for a minute more."""
 SAVE_PERIOD = 5.0
 """Seconds between two saves of what moves nothing (position, counts within a power of ten)."""
 ACCEPT_USER_SPACE = "GPUMEND_TEST_ACCEPT_USER_KMSG"
@@ -181,6 +184,8 @@ class Agent:
         period = min(CHECK_PERIOD, self.routine) if self.core.examined else SILENT_AFTER
         if not self.core.needs_checks:
             period = self.routine
+        elif self.core.memory.faults.waning:
+            period = min(period, CONFIRM_PERIOD)
         return self._asked is None or now - self._asked >= period
 
     def _look_at_records(self) -> None:
@@ -190,6 +195,8 @@ class Agent:
         except OSError:
             return
         recent = time.time_ns() - changed < 5 * TICK * 1e9
+        if changed != self._records_at:
+            self._asked = None if self.core.needs_checks else self._asked
         if changed != self._records_at or recent:
             self._records_at = changed
             boot_id = self.core.memory.cursor.boot_id
