@@ -210,3 +210,31 @@ def test_a_driver_that_stalls_once_is_not_hung(rounds, stands):
         faults.judge([each], NOW)
     assert bool(faults.faults(NAMING)) is stands
     assert faults.levels, "and it is looked at again"
+
+
+def test_a_child_that_hung_is_not_the_drivers_word_whichever_check_asked():
+    hangs = Finding(
+        "recovery-action",
+        HOST,
+        Verdict.FAULT,
+        FaultName.DRIVER_HUNG,
+        "child:hung",
+        Advice.REBOOT,
+        Severity.FATAL,
+    )
+    faults = FaultSet()
+    faults.judge([hangs], NOW)
+    assert standing(faults) == []
+    faults.judge([hangs], NOW)
+    assert len(standing(faults)) == 1
+
+
+def test_a_level_wanes_between_its_first_pass_and_its_last():
+    sick = Finding("pci", GPU3, Verdict.FAULT, FaultName.GPU_LOST, "pci:all-ones", Advice.REBOOT)
+    well = Finding("pci", GPU3, Verdict.OK)
+    faults, seen = FaultSet(), []
+    for finding in (sick, well, sick, *[well] * PASSES):
+        faults.judge([finding], NOW)
+        seen.append(faults.waning)
+    assert seen == [False, True, False, *[True] * (PASSES - 1), False]
+    assert standing(faults) == []
