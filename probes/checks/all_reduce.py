@@ -100,7 +100,7 @@ def _by_ranks(subject: Subject, seen: View, seconds: float) -> _Run:
     plan = RankPlan(0, world, reduce.LOCAL, 0, seconds, addresses, subject.machine.libraries)
     command = [sys.executable, "-m", "probes.compute.reduce", plan.text()]
     environment = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-    ended, left = subject.use(Check.ALL_REDUCE, command, environment, seconds + MARGIN / 2)
+    ended, left = subject.use(Check.ALL_REDUCE, command, environment, seconds + MARGIN)
     said = reduce.read(ended.output)
     lacks = next((each.missing for each in said.values() if each.missing), "")
     met = len(said) == world and all(each.met for each in said.values())
@@ -112,7 +112,7 @@ def judge(
 ) -> tuple[Finding, ...]:
     """What it means, for the node: which GPU is at fault nobody can tell from a sum."""
     reduced = run.reduced
-    if run.left or run.ended.waiting:
+    if run.left or run.ended.waiting or run.ended.status == reduce.STUCK:
         return (hung(Check.ALL_REDUCE, "an all-reduce"),)
     if run.met and (run.ended.hung or run.ended.status == reduce.OVER):
         said = f"{reduced.ranks} GPUs met and never came to an end"

@@ -23,6 +23,10 @@ TEXT_LIMIT = 200
 LOCAL = "127.0.0.1"
 OVER = 124
 """Exit status where time was over before all ranks had ended."""
+STUCK = 125
+"""And where one of them could not be ended: it is left behind."""
+GRACE = 0.3
+"""Seconds between asking a rank to end and leaving it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +51,26 @@ def main(arguments: Sequence[str]) -> int:
     plan = plan_of(arguments[0])
     plan = replace(plan, port=plan.port or _free_port(plan.host))
     until = time.monotonic() + plan.seconds
-    ranks = [
-        subprocess.Popen([sys.executable, "-m", "probes.compute.rank", each.text()])  # noqa: S603
-        for each in _plans(plan)
-    ]
-    statuses = []
-    for rank in ranks:
-        try:
-            statuses.append(rank.wait(max(0.0, until - time.monotonic())))
-        except subprocess.TimeoutExpired:
-            rank.terminate()
-            statuses.append(OVER)
+    ranks = [subprocess.Popen(_command(each)) for each in _plans(plan)]  # noqa: S603
+    statuses = [_end(each, until) for each in ranks]
     return max(map(abs, statuses), default=1)
+
+
+def _command(plan: RankPlan) -> list[str]:
+    return [sys.executable, "-m", "probes.compute.rank", plan.text()]
+
+
+def _end(rank: "subprocess.Popen[bytes]", until: float) -> int:
+    """The exit status of a rank, or what had to be done to have one; never waits for long."""
+    try:
+        return rank.wait(max(0.0, until - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        rank.terminate()
+    try:
+        rank.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        return STUCK
+    return OVER
 
 
 def _plans(plan: RankPlan) -> list[RankPlan]:

@@ -1,6 +1,7 @@
 """The all-reduce of a node and of a pair: what is read, what it means, and what nobody can tell."""
 
 import json
+import subprocess
 import threading
 import time
 from itertools import combinations
@@ -165,6 +166,40 @@ def test_all_ranks_of_a_node_meet_and_add_up_in_processes_of_their_own(capfd):
     assert reduced.bus > 0
 
 
+@pytest.mark.parametrize(
+    ("script", "status"),
+    [
+        ("exit 0", 0),
+        ("exit 1", 1),
+        ("exec sleep 60", reduce.OVER),
+        ("trap '' TERM; echo; exec sleep 60", reduce.STUCK),
+    ],
+)
+def test_a_rank_that_does_not_end_is_ended_and_one_that_cannot_be_is_left(
+    monkeypatch, script, status
+):
+    started = []
+
+    class Rank(subprocess.Popen[bytes]):
+        def __init__(self, command):
+            super().__init__(command, stdout=subprocess.PIPE)
+            started.append(self)
+            if "echo" in script:
+                assert self.stdout
+                self.stdout.readline()
+
+    monkeypatch.setattr(reduce, "_command", lambda _: ["/bin/sh", "-c", script])
+    monkeypatch.setattr(subprocess, "Popen", Rank)
+    try:
+        seconds = 10.0 if script.startswith("exit") else 0.1
+        plan = RankPlan(0, 1, reduce.LOCAL, 0, seconds, "a", backend="numpy")
+        assert reduce.main([plan.text()]) == status
+    finally:
+        for each in started:
+            each.kill()
+            each.communicate()
+
+
 @pytest.fixture
 def simulated(tmp_path, monkeypatch):
     monkeypatch.delenv(all_reduce.CONFIGURED, raising=False)
@@ -198,6 +233,7 @@ def test_a_simulated_node_is_well_slow_by_one_gpu_and_well_again(simulated, subj
     [
         (f"cat <<X\n{HEAD}X\nexec sleep 60", ("host", "fabric-not-ready", "all-reduce:hung")),
         ("exec sleep 60", ("host", "unknown", "all-reduce:untold")),
+        (f"exit {reduce.STUCK}", ("host", "driver-hung", "child:hung")),
         ("echo Test NCCL failure; exit 3", ("host", "unknown", "all-reduce:untold")),
         (
             f"cat <<X\n{HEAD}{NEW.format(wrong=3)}X",
