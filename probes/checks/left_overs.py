@@ -28,23 +28,21 @@ PODS = "var/lib/kubelet/pods"
 
 def check(subject: Subject) -> tuple[Finding, ...]:
     """One finding a GPU whose processes NVML tells; nothing where it tells none."""
-    heard = listed(subject)
-    root = subject.machine.root
-    if heard.told and not (first_namespace(root) and heard_here(root)):
+    if _lists(subject) and not _kernels_own(subject.machine.root):
         said = "process ids here are not the kernel's own"
         return (unknown(Check.LEFT_OVERS, HOST, "left-overs:namespace", said),)
+    heard = listed(subject)
     accused = {each: why for each, _ in heard.running if (why := _left_over(subject, each))}
     lasting = _lasting(subject, accused)
     return tuple(found for part in sorted(heard.told) for found in _of(part, heard, lasting))
 
 
 def listed(subject: Subject) -> Heard:
-    """The processes that NVML lists on each GPU, as `/proc` has them; those that ended are out."""
-    told: dict[Part, set[int]] = {}
-    for gpu in subject.nvml().gpus:
-        pids = _pids(gpu)
-        if gpu.pci and pids is not None:
-            told[subject.naming.gpu(gpu.pci)] = pids
+    """The processes that NVML lists on each GPU, as `/proc` has them; those that ended are out.
+
+    Nothing where ids are not the kernel's own: by them a kernel line would name somebody else.
+    """
+    told = _lists(subject) if _kernels_own(subject.machine.root) else {}
     running = [
         (process, part)
         for part, pids in told.items()
@@ -52,6 +50,20 @@ def listed(subject: Subject) -> Heard:
         if (process := read_process(subject.machine.root, pid)) is not None
     ]
     return Heard(frozenset(told), tuple(running))
+
+
+def _kernels_own(root: Path) -> bool:
+    return first_namespace(root) and heard_here(root)
+
+
+def _lists(subject: Subject) -> dict[Part, set[int]]:
+    """The process ids on each GPU of which NVML tells them."""
+    told = {}
+    for gpu in subject.nvml().gpus:
+        pids = _pids(gpu)
+        if gpu.pci and pids is not None:
+            told[subject.naming.gpu(gpu.pci)] = pids
+    return told
 
 
 def _pids(gpu: GpuView) -> set[int] | None:

@@ -1,5 +1,6 @@
 """A GPU that somebody holds for whom there is no pod: said only when it lasts, and is sure."""
 
+import os
 from datetime import UTC, datetime
 
 import pytest
@@ -9,12 +10,14 @@ from fleet.fault import Advice, FaultName
 from fleet.finding import Verdict
 from fleet.part import HOST, Part
 from probes import checks
+from probes.checks.left_overs import listed
 from probes.checks.subject import Subject
 from probes.child import Tool
 from probes.fault_set import FaultSet
 from probes.machine import Machine
 from probes.nvml.view import GpuView, Mute, View
 from probes.parts import Gpu, Naming
+from probes.processes import Heard
 from tests.whose.proc import OF_THE_HOST, POD_A, Proc, in_pod
 
 ROUND = 120.0
@@ -144,6 +147,16 @@ def test_ids_of_another_namespace_are_unknown(node, proc):
     found = node.rounds()
     assert found[HOST].verdict is Verdict.UNKNOWN
     assert set(found) == {HOST}
+    assert listed(node) == Heard(), "a kernel line would name somebody else by them"
+
+
+def test_ids_that_the_driver_tells_another_namespace_are_unknown(node, proc):
+    (proc.root / "proc/self").symlink_to("1")
+    node.list(7)
+    assert node.rounds()[HOST].verdict is Verdict.UNKNOWN
+    (proc.root / "proc/self").unlink()
+    (proc.root / "proc/self").symlink_to(str(os.getpid()))
+    assert node.rounds()[GPU0].verdict is Verdict.OK
 
 
 def test_it_ends_when_the_process_has_ended(node, proc):
