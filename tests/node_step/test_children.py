@@ -93,7 +93,7 @@ def test_a_child_left_behind_is_killed_only_after_its_limit_once_more(tool):
     left = tool.outstanding
     assert left
     tool._kill_at = 0.0
-    assert tool.outstanding
+    assert tool.run(script("echo never"), ALWAYS).waiting
     os.waitid(os.P_PID, left, os.WEXITED | os.WNOWAIT)
     assert tool.run(script("echo again"), ALWAYS).output == "again\n"
 
