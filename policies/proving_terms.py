@@ -56,7 +56,7 @@ class Proving(Terms):
         ),
         description="Checks that must all pass on the node; besides, its agent must say that all"
         " is well, which covers the passive ones. Default: each that is quick and speaks on every"
-        " node. Active ones (compute, all-reduce) need what runs them in the image of step Pods;"
+        " node. Active ones (compute, all-reduce) need torch in the image of step Pods;"
         " without it they cannot tell, and the node stays unproven.",
     )
     limit: Duration = Field(

@@ -16,11 +16,13 @@ from activities.operands import Operands
 from activities.operations import Operations
 from activities.out_of_service import OutOfService
 from activities.pinned_pod import PinnedPods
+from activities.prove import ProveActivities
 from activities.reboot import RebootActivities
 from activities.reboot_means import ByProvider
 from activities.replace import ReplaceActivities
 from activities.replace_ways import ByNodeClaim, ByTermination
 from activities.reset_gpu import ResetGpuActivities
+from fleet.proving import ProveRequest
 from fleet.step import Step
 from tests.cluster import now
 
@@ -35,7 +37,11 @@ def steps(api, provider):
     replaces = (ByNodeClaim(api, now), ByTermination(api, operations, now))
     pods = PinnedPods(api, "i", now)
     operands = Operands(api, now, limit=SHORT)
+    prove = ProveActivities(api, pods, now, late_work=timedelta(0), patience=timedelta(0))
     return {
+        "prove-taint": prove.taint,
+        "prove": prove.prove,
+        "prove-end": prove.end,
         Step.REBOOT: RebootActivities(api, ways, operations).reboot,
         Step.REPLACE: ReplaceActivities(api, replaces).replace,
         Step.RESET_GPU: ResetGpuActivities(api, pods, operands=operands).reset_gpu,
@@ -46,7 +52,12 @@ async def run(kubeconfig, url, request, environment):
     """The step's outcome."""
     async with connect(kubeconfig) as api, httpx.AsyncClient(timeout=10) as http:
         provider = WebhookProvider(ProviderAccess(url), http, pauses=(0.1,))
-        return await environment.run(steps(api, provider)[request.step], request)
+        return await environment.run(steps(api, provider)[name_of(request)], request)
+
+
+def name_of(request):
+    """A step's own; a proof's operation is called like its activity here."""
+    return request.operation if isinstance(request, ProveRequest) else request.step
 
 
 def child(kubeconfig, url, request):

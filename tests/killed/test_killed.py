@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 
 import pytest
+from temporalio.testing import ActivityEnvironment
 
 from fleet.mark import UNDO_TAINT
 from fleet.outcome import OutcomeKind
+from fleet.proof import Why
+from fleet.proving import ProofEnd
 from fleet.step import NodeStepResult, Step
 from tests.cluster import LOST, report, request_for
 from tests.killed.step import child, run
 from tests.means.karpenter import CLAIMS, add_claim, define_node_claims, terminate
 from tests.provider.machines import provider_in
+from tests.proving.nodes import OK, a_request, serving, unproven
 from tests.reset_gpu.test_operands import PLUGIN, daemon_sets, operator
 
 NODE = r"^/api/v1/nodes/n1$"
@@ -125,3 +129,34 @@ async def test_r30_a_reset(cluster, temporal, tmp_path, wire):
     assert done(cluster, verb="create", path="/gpumend/pods") == 1
     after = await cluster.node()
     assert (after.labels[PLUGIN], after.mark.undo) == ("true", (UNDO_TAINT,))
+
+
+async def test_a_proof_that_is_killed_changes_its_node_once(cluster, tmp_path):
+    cases = [
+        ("prove-taint", Why.SWEEP, ProofEnd.UNKNOWN, serving()),
+        ("prove-end", Why.JOINED, ProofEnd.PROVEN, unproven()),
+        ("prove-end", Why.SWEEP, ProofEnd.FOUND, unproven(Why.SWEEP)),
+    ]
+    config = str(tmp_path / "kubeconfig")
+    for number, (name, why, end, about) in enumerate(cases):
+        for after in (False, True):
+            node = f"n{number}-{after}".lower()
+            found = await cluster.add_node(name=node, provider_id=f"c:///{node}", **about)
+            request = a_request(found, why, end, operation=name)
+            wire = Wire("patch", rf"^/api/v1/nodes/{node}$", after=after)
+            await killed_at(cluster, wire, "http://nobody", request, tmp_path)
+            outcome = await run(config, "http://nobody", request, ActivityEnvironment())
+            assert outcome.kind is OutcomeKind.SUCCEEDED, (name, after)
+            assert done(cluster, verb="patch", path=f"/nodes/{node}") == 1
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_proof_that_is_killed_runs_its_checks_once(cluster, tmp_path, after):
+    node = await cluster.add_node(**unproven())
+    request = a_request(node, operation="prove")
+    cluster.on_step = lambda _: report("prove", Step.VERIFY, findings=(OK,))
+    await killed_at(cluster, Wire("create", PODS, after=after), "http://nobody", request, tmp_path)
+    config = str(tmp_path / "kubeconfig")
+    outcome = await run(config, "http://nobody", request, ActivityEnvironment())
+    assert outcome.kind is OutcomeKind.SUCCEEDED
+    assert done(cluster, verb="create", path="/pods") == 1

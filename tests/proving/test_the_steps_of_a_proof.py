@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from temporalio.exceptions import ApplicationError
@@ -99,24 +100,26 @@ async def test_work_that_was_placed_before_the_taint_is_seen_and_the_taint_comes
     assert after.proof.proven is None
 
 
-@pytest.mark.parametrize(
-    ("about", "changes", "reason"),
-    [
-        ({"marked": mark()}, {}, "incident"),
-        ({"boot": "boot-2"}, {}, BOOT_CHANGED),
-        ({"unschedulable": True}, {}, "cordoned"),
-        ({"ready": "False"}, {}, "not-ready"),
-    ],
-)
+NOT_NOW: list[tuple[dict[str, Any], str]] = [
+    ({"marked": mark()}, "incident"),
+    ({"boot": "boot-2"}, BOOT_CHANGED),
+    ({"unschedulable": True}, "cordoned"),
+    ({"ready": "False"}, "not-ready"),
+]
+
+
+async def add(cluster, name: str, **about):
+    return await cluster.add_node(name=name, provider_id=f"c:///{name}", **about)
+
+
 @pytest.mark.parametrize("step", ["taint", "prove"])
-async def test_nothing_is_done_to_a_node_that_is_not_to_be_proven(
-    cluster, temporal, step, about, changes, reason
-):
+async def test_nothing_is_done_to_a_node_that_is_not_to_be_proven(cluster, temporal, step):
     plain = serving() if step == "taint" else unproven()
-    node = await cluster.add_node(**plain | about)
     why = Why.SWEEP if step == "taint" else Why.JOINED
-    outcome = await temporal.run(getattr(steps(cluster), step), a_request(node, why, **changes))
-    assert (outcome.kind, outcome.reason) == (OutcomeKind.CANCELLED, reason)
+    for number, (about, reason) in enumerate(NOT_NOW):
+        node = await add(cluster, f"n{number}", **plain | about)
+        outcome = await temporal.run(getattr(steps(cluster), step), a_request(node, why))
+        assert (outcome.kind, outcome.reason) == (OutcomeKind.CANCELLED, reason)
     assert cluster.writes() == []
 
 
@@ -134,22 +137,20 @@ async def test_a_node_that_is_gone_or_born_again_is_another_matter(cluster, temp
     assert cluster.writes() == []
 
 
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [
-        ((NodeStepResult.DONE, OK), OutcomeKind.SUCCEEDED),
-        ((NodeStepResult.FAILED, SICK, OK), OutcomeKind.PERMANENT),
-        ((NodeStepResult.FAILED, UNKNOWN), OutcomeKind.TRANSIENT),
-    ],
-)
-async def test_the_checks_run_on_the_node_and_are_judged_like_any_verify(
-    cluster, temporal, answer, kind
-):
+ANSWERS = [
+    (NodeStepResult.DONE, (OK,), OutcomeKind.SUCCEEDED),
+    (NodeStepResult.FAILED, (SICK, OK), OutcomeKind.PERMANENT),
+    (NodeStepResult.FAILED, (UNKNOWN,), OutcomeKind.TRANSIENT),
+]
+
+
+async def test_the_checks_run_on_the_node_and_are_judged_like_any_verify(cluster, temporal):
     node = await cluster.add_node(**unproven())
-    cluster.on_step = answering(*answer)
-    outcome = await temporal.run(steps(cluster).prove, a_request(node))
-    assert outcome.kind is kind
-    assert outcome.findings == answer[1:]
+    for number, (result, findings, kind) in enumerate(ANSWERS):
+        cluster.on_step = answering(result, *findings)
+        request = a_request(node, operation=f"prove-{number}")
+        outcome = await temporal.run(steps(cluster).prove, request)
+        assert (outcome.kind, outcome.findings) == (kind, findings)
     assert taints(await cluster.node())[UNPROVEN_TAINT] == ""
 
 
@@ -162,35 +163,33 @@ async def test_no_check_is_run_beside_a_job_nor_for_a_taint_that_is_gone(cluster
     assert cluster.writes() == []
 
 
-@pytest.mark.parametrize("why", Why)
-async def test_after_a_pass_the_taint_comes_off_and_the_node_remembers_when(cluster, temporal, why):
-    node = await cluster.add_node(**unproven(why))
-    request = a_request(node, why, ProofEnd.PROVEN)
-    outcome = await temporal.run(steps(cluster).end, request)
-    after = await cluster.node()
-    assert outcome.kind is OutcomeKind.SUCCEEDED
-    assert taints(after) == {"example.com/mine": "x"}
-    assert after.proof.proven >= request.since
-    again = await temporal.run(steps(cluster).end, request)
-    assert again.kind is OutcomeKind.SUCCEEDED, "an answer that was lost is seen, not repeated"
-    assert len(cluster.writes(verb="patch", path="/nodes/")) == 1
+async def test_after_a_pass_the_taint_comes_off_and_the_node_remembers_when(cluster, temporal):
+    for number, why in enumerate(Why, start=1):
+        node = await add(cluster, f"n{number}", **unproven(why))
+        request = a_request(node, why, ProofEnd.PROVEN)
+        outcome = await temporal.run(steps(cluster).end, request)
+        after = await cluster.node(f"n{number}")
+        assert outcome.kind is OutcomeKind.SUCCEEDED
+        assert taints(after) == {"example.com/mine": "x"}
+        assert after.proof.proven >= request.since
+        again = await temporal.run(steps(cluster).end, request)
+        assert again.kind is OutcomeKind.SUCCEEDED, "an answer that was lost is seen, not repeated"
+        assert len(cluster.writes(verb="patch", path="/nodes/")) == number
 
 
-@pytest.mark.parametrize(
-    ("about", "kind", "reason"),
-    [
-        ({"faults": (FAULT,)}, OutcomeKind.CANCELLED, FAULT_STANDS),
-        ({"marked": mark()}, OutcomeKind.CANCELLED, "incident"),
-        ({"boot": "boot-2"}, OutcomeKind.CANCELLED, BOOT_CHANGED),
-        ({"taints": []}, OutcomeKind.CANCELLED, "taint-gone"),
-    ],
-)
-async def test_a_pass_is_not_enough_where_the_node_says_otherwise(
-    cluster, temporal, about, kind, reason
-):
-    node = await cluster.add_node(**unproven() | about)
-    outcome = await temporal.run(steps(cluster).end, a_request(node, end=ProofEnd.PROVEN))
-    assert (outcome.kind, outcome.reason) == (kind, reason)
+DENIED: list[tuple[dict[str, Any], str]] = [
+    ({"faults": (FAULT,)}, FAULT_STANDS),
+    ({"marked": mark()}, "incident"),
+    ({"boot": "boot-2"}, BOOT_CHANGED),
+    ({"taints": []}, "taint-gone"),
+]
+
+
+async def test_a_pass_is_not_enough_where_the_node_says_otherwise(cluster, temporal):
+    for number, (about, reason) in enumerate(DENIED):
+        node = await add(cluster, f"n{number}", **unproven() | about)
+        outcome = await temporal.run(steps(cluster).end, a_request(node, end=ProofEnd.PROVEN))
+        assert (outcome.kind, outcome.reason) == (OutcomeKind.CANCELLED, reason)
     assert cluster.writes() == []
 
 
@@ -215,26 +214,26 @@ async def test_it_waits_for_the_agent_to_agree(cluster, temporal):
     assert (await running).kind is OutcomeKind.SUCCEEDED
 
 
-@pytest.mark.parametrize(
-    ("why", "end", "left"),
-    [
-        (Why.SWEEP, ProofEnd.FOUND, "found"),
-        (Why.SWEEP, ProofEnd.UNKNOWN, None),
-        (Why.SWEEP, ProofEnd.STOPPED, None),
-        (Why.SWEEP, ProofEnd.NO_ROOM, None),
-        (Why.JOINED, ProofEnd.FOUND, ""),
-        (Why.JOINED, ProofEnd.UNKNOWN, ""),
-        (Why.FOUND, ProofEnd.UNKNOWN, "found"),
-        (Why.FOUND, ProofEnd.STOPPED, "found"),
-    ],
-)
+LEFT = [
+    (Why.SWEEP, ProofEnd.FOUND, "found"),
+    (Why.SWEEP, ProofEnd.UNKNOWN, None),
+    (Why.SWEEP, ProofEnd.STOPPED, None),
+    (Why.SWEEP, ProofEnd.NO_ROOM, None),
+    (Why.JOINED, ProofEnd.FOUND, ""),
+    (Why.JOINED, ProofEnd.UNKNOWN, ""),
+    (Why.FOUND, ProofEnd.UNKNOWN, "found"),
+    (Why.FOUND, ProofEnd.STOPPED, "found"),
+]
+
+
 async def test_unproven_only_a_swept_node_serves_again_and_only_if_nothing_was_found(
-    cluster, temporal, why, end, left
+    cluster, temporal
 ):
-    node = await cluster.add_node(**unproven(why))
-    outcome = await temporal.run(steps(cluster).end, a_request(node, why, end))
-    assert outcome.kind is OutcomeKind.SUCCEEDED
-    assert taints(await cluster.node()).get(UNPROVEN_TAINT) == left
+    for number, (why, end, left) in enumerate(LEFT):
+        node = await add(cluster, f"n{number}", **unproven(why))
+        outcome = await temporal.run(steps(cluster).end, a_request(node, why, end))
+        assert outcome.kind is OutcomeKind.SUCCEEDED
+        assert taints(await cluster.node(f"n{number}")).get(UNPROVEN_TAINT) == left, (why, end)
 
 
 async def test_an_incident_that_came_meanwhile_keeps_its_hold_and_mark(cluster, temporal):
