@@ -14,6 +14,7 @@ from types import FrameType
 
 from console import exits, probe_once
 from console.address import address, host_and_port
+from fleet.check import Check
 from probes.agent.api import ApiServer
 from probes.agent.exposition import Exposition
 from probes.agent.figures import Figures
@@ -60,7 +61,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--once", action="store_true", help="run every check once, print, and end")
     parser.add_argument(
-        "--check", action="append", default=[], choices=[*PASSIVE, *ACTIVE], metavar="NAME"
+        "--check",
+        action="append",
+        default=[],
+        choices=[Check.KERNEL_LOG, *PASSIVE, *ACTIVE],
+        metavar="NAME",
     )
     parser.add_argument("--json", action="store_true", help="with --once or list: JSON")
     parser.add_argument("--page", action="store_true", help="with list: docs/checks.md")
@@ -80,7 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
         return exits.UNREACHABLE
     if arguments.once:
         accept = os.environ.get(ACCEPT_USER_SPACE) == "1"
-        looked = look_once(here, key, datetime.now(UTC), accept, arguments.check)
+        looked = look_once(
+            here, key, datetime.now(UTC).replace(microsecond=0), accept, arguments.check
+        )
         probe_once.show(looked, arguments.json)
         return probe_once.status_of(looked, bool(arguments.check))
     if not arguments.node or not arguments.api_server:

@@ -10,6 +10,8 @@ from probes.agent.once import Looked
 from probes.agent.rounds import Timed
 from probes.checks.about import ABOUT, as_page
 
+TOLD_LIMIT = 160
+"""Characters of what a row says: evidence in full is in `--json`."""
 _WORST_FIRST = (Verdict.FAULT, Verdict.UNKNOWN, Verdict.OK)
 
 
@@ -22,7 +24,7 @@ def show(looked: Looked, as_json: bool) -> None:
     for timed in looked.checks:
         for row in rows(timed):
             print(row)
-    print()
+    print("\nWhat an agent would say of the Node after this one look:")
     for each in looked.conditions:
         print(f"{each.type:<20} {each.status:<8} {each.reason}")
         for line in each.message.splitlines()[1:]:
@@ -33,27 +35,34 @@ def rows(timed: Timed) -> list[str]:
     """The findings of one check, worst first; parts that are well share a row.
 
     Where an active check measured something, what it was is told, and what of it was not judged.
+    The time is the whole check's; it stands in its first row.
     """
     fine = [each for each in timed.findings if each.verdict is Verdict.OK]
     measured = [each for each in fine if each.evidence and timed.check in ACTIVE]
-    well = [each.part for each in fine if each not in measured]
+    well = [each for each in fine if each not in measured]
     bad = sorted(
         (each for each in timed.findings if each.verdict is not Verdict.OK),
         key=lambda each: (_WORST_FIRST.index(each.verdict), each.part),
     )
-    time = f"{timed.seconds:7.2f}"
-    found = [
-        f"{timed.check:<16} {each.part:<16} {each.verdict.value:<8} {time}"
-        f"  {each.fault or ''} {each.code} {each.evidence}".rstrip()
+    told: list[tuple[str, str, str]] = [
+        (each.part, each.verdict.value, _words(each.fault or "", each.code, each.evidence))
         for each in bad
     ]
-    found += [
-        f"{timed.check:<16} {each.part:<16} {'ok':<8} {time}  {each.evidence}" for each in measured
-    ]
+    told += [(each.part, "ok", each.evidence) for each in measured]
     if well:
-        parts = well[0] if len(well) == 1 else f"{len(well)} parts"
-        found.append(f"{timed.check:<16} {parts:<16} {'ok':<8} {time}")
-    return found or [f"{timed.check:<16} {'-':<16} {'none':<8} {time}  says nothing here"]
+        parts = well[0].part if len(well) == 1 else f"{len(well)} parts"
+        said_of = dict.fromkeys(each.evidence for each in well if each.evidence)
+        told.append((parts, "ok", "; ".join(said_of)))
+    told = told or [("-", "none", "nothing of the kind on this machine")]
+    times = (f"{timed.seconds:.2f}", *[""] * len(told))
+    return [
+        f"{timed.check:<16} {part:<16} {verdict:<8} {time:>7}  {said[:TOLD_LIMIT]}".rstrip()
+        for (part, verdict, said), time in zip(told, times, strict=False)
+    ]
+
+
+def _words(*said: str) -> str:
+    return " ".join(filter(None, said))
 
 
 def list_checks(as_json: bool, page: bool) -> None:
@@ -66,6 +75,7 @@ def list_checks(as_json: bool, page: bool) -> None:
         for name, about in ABOUT.items():
             print(
                 f"{name}\n    asks   {about.asks}\n    reads  {about.reads}\n    why    {about.why}"
+                f"\n    names  {', '.join(about.faults)}"
             )
 
 

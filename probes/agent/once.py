@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from fleet.check import Check
 from fleet.node import Condition
 from fleet.part import HOST
 from probes import checks
@@ -14,7 +15,7 @@ from probes.agent.memory import load
 from probes.agent.rounds import Timed
 from probes.agent.senses import shared
 from probes.checks import left_overs
-from probes.checks.subject import Subject, unknown
+from probes.checks.subject import Subject, fault, ok, unknown
 from probes.kmsg import open_source
 from probes.machine import Machine
 from probes.parts import Naming
@@ -22,6 +23,7 @@ from probes.processes import Heard
 from probes.records import read_records
 
 _BATCH = 512
+KERNEL_LOG = Check.KERNEL_LOG
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ def look_once(
     timed, heard = _checks(subject, key, names)
     core.named(dict(subject.naming.gpus))
     core.heard(heard, now)
+    began = time.monotonic()
     try:
         _read(core, now)
     except OSError:
@@ -52,6 +55,8 @@ def look_once(
     core.repaired(read_records(machine.state, core.memory.cursor.boot_id))
     findings = [each for one in timed for each in one.findings]
     core.found(findings, now)
+    if not names or KERNEL_LOG in names:
+        timed = (_log(core, time.monotonic() - began), *timed)
     if not names:
         core.examined_by(findings)
     return Looked(tuple(core.conditions().values()), timed)
@@ -61,7 +66,9 @@ def _checks(
     subject: Subject, key: bytes, wanted: tuple[str, ...]
 ) -> tuple[tuple[Timed, ...], Heard]:
     """Nothing is asked while a reset needs the GPU, nor by who may not take the host lock."""
-    names = wanted or tuple(checks.PASSIVE)
+    names = tuple(each for each in wanted if each != KERNEL_LOG)
+    if not wanted:
+        names = tuple(checks.PASSIVE)
     try:
         with shared(subject.machine.lock) as descriptor:
             if descriptor is None:
@@ -79,6 +86,19 @@ def _timed(subject: Subject, name: str) -> Timed:
     began = time.monotonic()
     findings = checks.one(name, subject)
     return Timed(name, findings, time.monotonic() - began)
+
+
+def _log(core: Core, seconds: float) -> Timed:
+    """What the kernel log says of each part, as one more check."""
+    if "reader:unreadable" in core.trouble:
+        said = f"{core.machine.kmsg} cannot be read here"
+        return Timed(KERNEL_LOG, (unknown(KERNEL_LOG, HOST, "log:unreadable", said),), seconds)
+    found = tuple(
+        fault(KERNEL_LOG, each.part, each.name, each.code, each.advice, f"{each.count} lines")
+        for each in core.memory.faults.of_log().faults(core.naming)
+    )
+    told = f"{core.memory.cursor.sequence + 1} records of this boot"
+    return Timed(KERNEL_LOG, found or (ok(KERNEL_LOG, HOST, told),), seconds)
 
 
 def _locked(names: tuple[str, ...], why: str) -> tuple[Timed, ...]:
