@@ -7,12 +7,19 @@ Only the words. What follows from them is `policies.budget` (what changes it), `
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from fleet.census import Census
 
 MOST_OVERTAKING = timedelta(hours=1)
 """Nobody who asked this much later is served before, however urgent: so nothing waits for ever."""
 _OVERTAKING = int(MOST_OVERTAKING.total_seconds())
+
+
+@lru_cache(maxsize=128)
+def _waits(patience: int) -> timedelta:
+    """Kept, since a queue of thousands is put in order again and again: policies name a few."""
+    return timedelta(seconds=min(patience, _OVERTAKING))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ class Ask:
     @property
     def due(self) -> datetime:
         """The order of the queue: the first ask and, at most an hour long, its patience."""
-        return (self.asked or self.since) + timedelta(seconds=min(self.patience, _OVERTAKING))
+        return (self.asked or self.since) + _waits(self.patience)
 
 
 @dataclass(frozen=True, slots=True)
