@@ -29,6 +29,7 @@ def wanted(tools) -> None:
 
 
 def test_an_engine_without_complaints_leaves_every_gpu_well(tools):
+    tools.say(process=True)
     findings = tools.look("dcgm")
     assert (said(findings), well(findings)) == (set(), BOTH)
     assert tools.calls == ["health --check --json"]

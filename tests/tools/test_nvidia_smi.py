@@ -11,7 +11,7 @@ from probes.checks.subject import Subject
 from probes.child import Ended
 from probes.machine import Machine
 from probes.parts import Naming
-from tests.tools.machine import GPUS, MISSING, said, well
+from tests.tools.machine import GPUS, MISSING, Near, said, well
 
 CHECKS = ["presence", "recovery-action", "memory"]
 LOST = "Unable to determine the device handle for GPU 0000:53:00.0: GPU is lost.  Reboot."
@@ -26,6 +26,7 @@ def without_nvml(tools):
 
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_sound_machine_is_well_without_nvml(tools, name):
+    tools.smi_says(process=True)
     findings = tools.look(name)
     assert said(findings) <= {("host", "monitor-silent", "nvml:library-missing")}
     assert well(findings) == {"gpu:0", "gpu:1"}
@@ -89,7 +90,7 @@ def test_every_status_has_a_meaning_and_none_is_health(tools, status):
 
 @pytest.mark.parametrize("how", ["half", "child"])
 def test_a_hang_is_the_drivers_and_a_grandchild_is_nobodys(tools, how, monkeypatch):
-    monkeypatch.setattr(Subject.run, "__kwdefaults__", {"limit": 2.0, "grace": 0.5})
+    monkeypatch.setattr(Near.run, "__kwdefaults__", {"limit": 1.0, "grace": 0.5})
     tools.smi_says(behave=how)
     expected = {("host", "driver-hung", "child:hung")} if how == "half" else set()
     assert said(tools.look("recovery-action")) == expected
