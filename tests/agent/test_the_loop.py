@@ -26,7 +26,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(run, "TICK", 0.05)
     monkeypatch.setattr(run, "SILENT_AFTER", 0.6)
     monkeypatch.setattr(run, "SETTLE_LIMIT", 3.0)
-    monkeypatch.setattr("probes.checks.driver._library", lambda *_: ())  # there is none here
+    monkeypatch.setattr("probes.checks.presence._library", lambda *_: ())  # there is none here
     monkeypatch.setattr("probes.agent.pace.PATCH_PERIOD", 0.02)
     monkeypatch.setattr("probes.agent.publish.RETRY_FIRST", 0.05)
 
