@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from fleet.check import ACTIVE, Check
 from fleet.fault import CONDITION_OF, FaultName
 from fleet.step import REPAIRS, Step
 from policies.document import default_policy
 from policies.durations import format_duration, parse_duration
 from policies.fault_terms import AfterDeadline, FaultTerms
 from policies.schema import Policy
+from probes.checks.about import ABOUT
 
 DEFAULT = default_policy()
 TABLE = (Path(__file__).parent / "faults.md").read_text(encoding="utf-8")
@@ -149,3 +151,10 @@ def test_steps_bring_a_drain_that_asks() -> None:
     drain = FaultTerms(steps=(Step.REBOOT,)).drain
     assert drain is not None
     assert (format_duration(drain.deadline), drain.after_deadline) == ("30m", AfterDeadline.ASK)
+
+
+@pytest.mark.parametrize("name", [each for each in DEFAULT.faults if DEFAULT.fault(each).steps])
+def test_what_a_check_of_the_agent_can_find_is_verified_by_that_check(name: FaultName) -> None:
+    seen_by = {check for check, about in ABOUT.items() if name in about.faults} - set(ACTIVE)
+    second_witnesses = {Check.DCGM, Check.KERNEL_LOG}
+    assert seen_by - second_witnesses <= set(DEFAULT.fault(name).verify.checks)
