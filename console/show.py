@@ -27,8 +27,9 @@ from console.which import manifest_of, node_name, nothing_open, plain, runs_of
 from fleet.closing import Closing
 from fleet.decision import Decision
 from fleet.errors import NotFound, Refused, Transient
-from fleet.names import QUERY_PLAN
+from fleet.names import QUERY_PLAN, prove_workflow_id
 from fleet.ports import Json, Kubernetes
+from fleet.proof import Why
 from workflows.node_remediation import Plan
 
 
@@ -154,6 +155,13 @@ def _head(view: View) -> Iterator[str]:
         yield "  incident   none"
 
 
+IS_UNPROVEN = {
+    Why.JOINED: "it carries the startup taint",
+    Why.SWEEP: "it was idle, and is being looked at",
+    Why.FOUND: "a look at it found a fault",
+}
+
+
 def _cluster_says(facts: NodeFacts, now: datetime) -> Iterator[str]:
     state = facts.state
     if state.hold:
@@ -161,6 +169,9 @@ def _cluster_says(facts: NodeFacts, now: datetime) -> Iterator[str]:
         yield f"  held       for {state.hold.value}{since}"
     else:
         yield "  held       no"
+    if state.unproven:
+        run = prove_workflow_id(state.identity.cluster, state.identity.name, state.identity.machine)
+        yield f"  unproven   {IS_UNPROVEN[Why.of(state.unproven.value)]}; see run {run}"
     if state.mark:
         yield f"  mark       {state.mark.id}, {state.mark.state}"
     for text in filter(None, (state.mark_problem, facts.opening and f"asked: {facts.opening}")):
@@ -244,6 +255,8 @@ def _facts_json(facts: NodeFacts) -> dict[str, Any]:
         "pause": state.pause,
         "hold": state.hold.value if state.hold else None,
         "held_at": facts.held_at,
+        "unproven": state.unproven.value if state.unproven else None,
+        "proof": state.proof,
         "mark": state.mark,
         "faults": facts.faults,
         "unknown": facts.unknown,

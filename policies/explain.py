@@ -59,8 +59,12 @@ def render_proving(policy: Policy) -> str:
         "  found      a fault like any other: hold, and its ladder; then it is proven anew",
         f"  sweep      {_sweep(policy)}",
     ]
-    dry = "  (dry run: nothing is proven or swept)" if policy.dry_run else ""
-    return "\n".join([*lines, dry]).rstrip()
+    dry = ["  (dry run: nothing is proven or swept)"] if policy.dry_run else []
+    return "\n".join("\n".join(_folded(each)) for each in [*lines, *dry])
+
+
+def _folded(line: str) -> list[str]:
+    return wrap(line, _WIDTH, subsequent_indent=" " * 13, break_on_hyphens=False)
 
 
 def _sweep(policy: Policy) -> str:

@@ -4,11 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from console.node_facts import NodeFacts
+from console.show import IS_UNPROVEN, _cluster_says
 from fleet.fault import FaultName
 from fleet.node import NodeState
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.proof import NEVER, Proof, Why, format_proof, parse_proof
 from policies.document import PolicyErrors, default_policy, load
+from policies.explain import render_proving
 from policies.prove_terms import ProveTerms
 from policies.proving import Next, after, due, in_turn, room, sick, task_of, why_not
 from policies.proving_terms import Proving, Sweep
@@ -189,3 +192,19 @@ def test_a_proof_takes_along_what_an_ask_needs_and_stands_behind_every_repair():
     assert lease.budgets == default_policy().budgets
     assert set(terms.harmless) == {FaultName.APPLICATION, FaultName.MONITOR_SILENT}
     assert ProveTerms.model_validate(terms.model_dump(mode="json")) == terms
+
+
+@pytest.mark.parametrize("why", Why)
+def test_a_person_is_shown_that_a_node_is_unproven_and_where_its_proof_is(why):
+    state = a_node(taints=[taint(why)])
+    lines = list(_cluster_says(NodeFacts(state), NOW))
+    said = next(each for each in lines if "unproven" in each)
+    assert IS_UNPROVEN[why] in said
+    assert f"prove/c1/n1/{state.identity.machine}" in said
+
+
+def test_the_policy_says_in_words_how_nodes_are_proven():
+    text = render_proving(default_policy())
+    assert "not proven for 7d, looked for every 1h, 1 at once" in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 100
+    assert "idle nodes in service are left alone" in render_proving(load("faults: {}", "p"))
