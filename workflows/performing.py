@@ -19,12 +19,14 @@ SUMMARY_LIMIT = 200
 """Bytes that the server takes."""
 
 
-BESIDE = (Step.HOLD, Step.RECALL, Step.IDLE, Step.CLOSE)
+BESIDE = (Step.HOLD, Step.RECALL, Step.IDLE)
 """Steps of a call or two that are tried at once, beside the decision for them.
 
 A worker that dies before it has said so forgets such a step, and the facts may then lead elsewhere.
-So these are only what reads, and what whoever comes next finds done or undone and needs no more: a
-node that is held already, a mark that is off. Nothing here lends, disrupts or gives a node back.
+So these are only what reads, and a hold, which whoever comes next finds done. Nothing here lends,
+disrupts or gives a node back. Nor does it close: what the watcher sees of a close it tells at once,
+the server refuses a run that ends while something is told, and with it whatever order was answered
+in the same workflow task.
 """
 
 

@@ -63,7 +63,7 @@ class Truth:
             self.boot = f"b{int(self.boot[1:]) + 1}"
         if request.step is Step.VERIFY and outcome is DONE and self.faults:
             outcome = Outcome(OutcomeKind.PERMANENT, findings=tuple(map(finding, self.faults)))
-        if request.step in (Step.VERIFY, Step.REBOOT):
+        if request.step in (Step.VERIFY, Step.REBOOT, Step.CLOSE):  # a node that changes is news
             await self.say()
         back = request.lent and outcome.kind is OutcomeKind.SUCCEEDED
         return replace(outcome, boot_id=outcome.boot_id or self.boot, gave_back=back)
