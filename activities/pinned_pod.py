@@ -95,11 +95,12 @@ class PinnedPods:
         asked()
         last = request.not_after + timedelta(seconds=2 * MARGIN_SECONDS)
         start = min(self._now() + self._start_limit, last)
-        if await self._wait(request.operation, has_started, start) is None:
+        ended = await self._wait(request.operation, has_ended, start)
+        if ended is None:
             left = await self._take_away(request.operation)
             if isinstance(left, NoReport):
                 return left
-        ended = await self._wait(request.operation, has_ended, last)
+            ended = await self._wait(request.operation, has_ended, last)
         return _read_end(ended, request, node)
 
     async def _create(self, request: NodeStepRequest, node: str) -> None:
@@ -131,7 +132,7 @@ class PinnedPods:
         )
 
     async def _take_away(self, operation: str) -> Json | NoReport:
-        """Delete a Pod that does not start, then look: it may have started meanwhile."""
+        """Delete a Pod that has not started, then look: it may have started meanwhile."""
         pod = await self._read(operation)
         if pod is None:
             return NoReport(Trouble.LOST, "its Pod was deleted")

@@ -54,7 +54,7 @@ class VerifyActivities:
         if sight.node.mark and paused_labels(sight.node.mark):  # a reset that did not end well
             await Operands(self._kubernetes, self._now).restore(request)
         if not await self._pods.exists(request.operation):
-            no = await self._settle(request, progress)
+            no = await self._settle(sight, request, progress)
             if no:
                 return no
         progress.say("running the checks on the node")
@@ -64,8 +64,12 @@ class VerifyActivities:
             return after
         return judge_verify(report, request, after.node)
 
-    async def _settle(self, request: StepRequest, progress: Progress) -> Outcome | None:
+    async def _settle(
+        self, sight: Sight, request: StepRequest, progress: Progress
+    ) -> Outcome | None:
         """Wait until the node is Ready and then quiet for as long as asked; or say why not."""
+        if sight.node.ready == "True" and not request.settle:
+            return None
         progress.say("waiting for the node to be Ready")
         if not await self._ready(request, request.deadline):
             detail = "the node did not become Ready in time"
@@ -73,8 +77,8 @@ class VerifyActivities:
         progress.say(f"letting it settle for {request.settle}")
         until = min(self._now() + request.settle, request.deadline)
         await self._disturbed(request, until)
-        sight = await look(self._kubernetes, request, self._now, premise=False)
-        return None if isinstance(sight, Sight) else sight
+        again = await look(self._kubernetes, request, self._now, premise=False)
+        return None if isinstance(again, Sight) else again
 
     async def _ready(self, request: StepRequest, until: datetime) -> bool:
         def judge(sight: Sight | None) -> bool | None:
