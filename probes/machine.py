@@ -74,8 +74,12 @@ class Machine:
         try:
             command = [self._find(NVML_CHILD)]
         except Missing:
-            command = [sys.executable, "-m", "probes.nvml.child"]
-        return command, {PLACES: self.libraries}
+            command = [sys.executable, "-S", "-m", "probes.nvml.child"]
+        # Looking for site packages takes as long as the rest of its start; we know where they are.
+        return command, {
+            PLACES: self.libraries,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        }
 
     def compute_child(self, plan: str) -> tuple[list[str], dict[str, str]]:
         """The command that uses the GPUs as planned, and what it needs in its environment."""
