@@ -49,6 +49,7 @@ OLD = """\
 #       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw
  4294967296    1073741824   float     sum   16120.  266.44  466.27  {wrong}   16101.  266.75  \
 466.81  0e+00
+# Out of bounds values : {bounds}
 """
 
 
@@ -57,9 +58,11 @@ OLD = """\
     [
         (HEAD + NEW.format(wrong=0), Reduced(2, H100, 466.81e9, 0)),
         (HEAD + NEW.format(wrong=17), Reduced(2, H100, 466.81e9, 17)),
-        (HEAD + OLD.format(wrong="0e+00"), Reduced(2, H100, 466.81e9, 0)),
-        (HEAD + OLD.format(wrong="2e-07"), Reduced(2, H100, 466.81e9, 1)),
-        (HEAD + OLD.format(wrong="N/A").replace("0e+00", "N/A"), Reduced(2, H100, 466.81e9, None)),
+        (HEAD + OLD.format(wrong="0e+00", bounds="0 OK"), Reduced(2, H100, 466.81e9, 0)),
+        (HEAD + OLD.format(wrong="5e-07", bounds="0 OK"), Reduced(2, H100, 466.81e9, 0)),
+        (HEAD + OLD.format(wrong="2e+03", bounds="4 FAILED"), Reduced(2, H100, 466.81e9, 4)),
+        (HEAD + OLD.format(wrong="2e+03", bounds=""), Reduced(2, H100, 466.81e9, None)),
+        (HEAD + NEW.format(wrong="N/A"), Reduced(2, H100, 466.81e9, 0)),
         (HEAD.replace(H100, "NVIDIA H200", 1), Reduced(2, "", 0.0, None)),
         (HEAD, Reduced(2, H100, 0.0, None)),
         ("node-1: Test NCCL failure common.cu:958 'unhandled cuda error'", Reduced()),
