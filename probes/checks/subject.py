@@ -86,11 +86,16 @@ class Subject:
         return self._tool(tool).run(command, limit, self.keep_open, grace=grace)
 
     def use(
-        self, name: str, command: Sequence[str], environment: Mapping[str, str], limit: float
+        self,
+        name: str,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        limit: float,
+        grace: float = GRACE,
     ) -> tuple[Ended, bool]:
         """Use the GPUs, in a child by that name; how it ended, and whether it had to be left."""
         tool = self._tool(name)
-        ended = tool.run(command, limit, self.keep_open, environment)
+        ended = tool.run(command, limit, self.keep_open, environment, grace)
         return ended, tool.outstanding is not None
 
     def read(self, *patterns: str, size: int) -> Glimpse:

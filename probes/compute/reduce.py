@@ -25,8 +25,8 @@ OVER = 124
 """Exit status where time was over before all ranks had ended."""
 STUCK = 125
 """And where one of them could not be ended: it is left behind."""
-GRACE = 0.3
-"""Seconds between asking a rank to end and leaving it."""
+GRACE = 30.0
+"""Seconds between asking ranks to end and leaving them: the driver takes a context down slowly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +52,26 @@ def main(arguments: Sequence[str]) -> int:
     plan = replace(plan, port=plan.port or _free_port(plan.host))
     until = time.monotonic() + plan.seconds
     ranks = [subprocess.Popen(_command(each)) for each in _plans(plan)]  # noqa: S603
-    statuses = [_end(each, until) for each in ranks]
-    return max(map(abs, statuses), default=1)
+    late = [each for each in ranks if _wait(each, until) is None]
+    for each in late:
+        each.terminate()
+    until = time.monotonic() + GRACE
+    stuck = [each for each in late if _wait(each, until) is None]
+    if late:
+        return STUCK if stuck else OVER
+    return max((abs(each.returncode) for each in ranks), default=1)
 
 
 def _command(plan: RankPlan) -> list[str]:
     return [sys.executable, "-m", "probes.compute.rank", plan.text()]
 
 
-def _end(rank: "subprocess.Popen[bytes]", until: float) -> int:
-    """The exit status of a rank, or what had to be done to have one; never waits for long."""
+def _wait(rank: "subprocess.Popen[bytes]", until: float) -> int | None:
+    """Its exit status, None where it has none by then; `until` is in monotonic seconds."""
     try:
         return rank.wait(max(0.0, until - time.monotonic()))
     except subprocess.TimeoutExpired:
-        rank.terminate()
-    try:
-        rank.wait(GRACE)
-    except subprocess.TimeoutExpired:
-        return STUCK
-    return OVER
+        return None
 
 
 def _plans(plan: RankPlan) -> list[RankPlan]:

@@ -1,10 +1,14 @@
 """The all-reduce of a node and of a pair: what is read, what it means, and what nobody can tell."""
 
 import json
+import os
+import signal
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from itertools import combinations
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +19,7 @@ from policies.pairwise import judge as judge_pairs
 from probes import checks
 from probes.checks import all_reduce
 from probes.checks.subject import Subject
+from probes.child import Ended
 from probes.compute import reduce
 from probes.compute.group import TcpGroup
 from probes.compute.nccl_tests import Reduced, read
@@ -115,7 +120,7 @@ class Spoiling(NumpyDevice):
 
     def count(self, start, stop):
         numbers = NumpyDevice.count(self, start, stop)
-        numbers[7] ^= 1 << 5
+        numbers[7:8] ^= 1 << 5
         return numbers
 
 
@@ -175,6 +180,7 @@ def test_all_ranks_of_a_node_meet_and_add_up_in_processes_of_their_own(capfd):
         ("exit 0", 0),
         ("exit 1", 1),
         ("exec sleep 60", reduce.OVER),
+        ("trap 'sleep 0.6; exit 1' TERM; echo; sleep 60 & wait", reduce.OVER),
         ("trap '' TERM; echo; exec sleep 60", reduce.STUCK),
     ],
 )
@@ -182,10 +188,12 @@ def test_a_rank_that_does_not_end_is_ended_and_one_that_cannot_be_is_left(
     monkeypatch, script, status
 ):
     started = []
+    if status == reduce.STUCK:
+        monkeypatch.setattr(reduce, "GRACE", 0.3)
 
     class Rank(subprocess.Popen[bytes]):
         def __init__(self, command):
-            super().__init__(command, stdout=subprocess.PIPE)
+            super().__init__(command, stdout=subprocess.PIPE, start_new_session=True)
             started.append(self)
             if "echo" in script:
                 assert self.stdout
@@ -199,14 +207,15 @@ def test_a_rank_that_does_not_end_is_ended_and_one_that_cannot_be_is_left(
         assert reduce.main([plan.text()]) == status
     finally:
         for each in started:
-            each.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(each.pid, signal.SIGKILL)
             each.communicate()
 
 
 @pytest.fixture
 def simulated(tmp_path, monkeypatch):
     monkeypatch.delenv(all_reduce.CONFIGURED, raising=False)
-    monkeypatch.setattr(all_reduce, "MOST_SECONDS", 20.0)
+    monkeypatch.setattr(all_reduce, "MOST_SECONDS", 60.0)
     return Simulated.create(tmp_path / "m", "node-1", 8)
 
 
@@ -251,6 +260,67 @@ def test_each_answer_of_the_tool_has_its_meaning(simulated, subject, monkeypatch
     tool = simulated.root / "usr/bin/all_reduce_perf"
     tool.write_text(f"#!/bin/sh\n{script}\n")
     assert look(subject) == {expected}
+
+
+@pytest.mark.parametrize(
+    ("left", "expected"),
+    [
+        (None, ("fabric-not-ready", "all-reduce:hung")),
+        (400.0, ("fabric-not-ready", "all-reduce:hung")),
+        (130.0, ("unknown", "all-reduce:no-time")),
+    ],
+)
+def test_only_a_run_that_was_given_all_its_time_can_be_a_hang(subject, monkeypatch, left, expected):
+    monkeypatch.setattr(all_reduce, "MOST_SECONDS", 120.0)
+    ended = Ended(-signal.SIGTERM, HEAD, hung=True)
+    monkeypatch.setattr(Subject, "use", lambda *_: (ended, False))
+    subject.until = None if left is None else time.monotonic() + left
+    assert look(subject) == {("host", *expected)}
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_the_time_to_end_in_order_is_taken_out_of_what_is_left(
+    simulated, subject, monkeypatch, own
+):
+    asked = []
+
+    def use(_, name, command, environment, limit, grace=0.5):
+        del name, environment
+        asked.append((command, limit, grace))
+        return Ended(-signal.SIGTERM, hung=True), False
+
+    monkeypatch.setattr(Subject, "use", use)
+    if own:
+        (simulated.root / "usr/bin/all_reduce_perf").unlink()
+    monkeypatch.setattr(all_reduce, "MOST_SECONDS", 120.0)
+    subject.until = time.monotonic() + 110.0
+    assert look(subject) == {("host", "unknown", "all-reduce:no-time")}
+    ((command, limit, grace),) = asked
+    working = plan_of(command[-1]).seconds if own else limit
+    assert all_reduce.LEAST_SECONDS <= working <= limit + grace - reduce.GRACE
+    assert limit + grace < 110.0
+    subject.until = time.monotonic() + reduce.GRACE + 30.0
+    assert look(subject) == {("host", "unknown", "all-reduce:no-time")}
+    assert len(asked) == 1
+
+
+def test_the_time_of_an_addition_begins_when_the_last_rank_has_come(monkeypatch):
+    clock = SimpleNamespace(now=0.0, late=50.0)
+
+    class Others:
+        """A group whose last rank comes 50 s after this one, each time."""
+
+        def add_up(self, array):
+            clock.now += clock.late + (1.0 if len(array) > 1 else 0.0)
+            clock.late = 50.0 if len(array) > 1 else 0.0
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr("probes.compute.rank.time", SimpleNamespace(monotonic=lambda: clock.now))
+    plan = RankPlan(0, 2, reduce.LOCAL, 0, 20.0, words=1 << 10, times=3)
+    told = [each["seconds"] for each in add_up(plan, NumpyDevice(), Others())]
+    assert told == [1.0, 1.0, 1.0]
 
 
 def test_without_the_tool_and_without_torch_it_is_unknown_and_says_what_is_missing(

@@ -1,6 +1,7 @@
 """However little, and however odd, a child says: read without a raise, and never as healthy."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from fleet.finding import Verdict
 from fleet.part import Part
 from probes.checks.compute_verdicts import judge
-from probes.compute.baselines import load, parse
+from probes.compute.baselines import ALL_REDUCE, load, parse
 from probes.compute.child import Plan, plan_of
 from probes.compute.examine import examine
 from probes.compute.load import Watcher
@@ -91,6 +92,14 @@ def test_every_shipped_baseline_is_read_and_has_a_source(tmp_path):
     assert not wrong
     assert len(known) > 10
     assert all(each.source and each.least > 1e9 for each in known.values())
+
+
+def test_what_ships_for_links_is_half_of_what_was_published(tmp_path):
+    known, _ = load(tmp_path)
+    links = [each for (_, what), each in known.items() if what.startswith(ALL_REDUCE)]
+    published = [re.search(r"half of Azure's (\d+)", each.source) for each in links]
+    assert [each.least for each in links] == [int(said[1]) * 5e8 for said in published if said]
+    assert links
 
 
 def test_a_hosts_own_baselines_count_instead_and_what_is_wrong_with_them_is_told(tmp_path):
