@@ -18,6 +18,12 @@ settings.register_profile(
 settings.load_profile("gpumend")
 
 
+def pytest_xdist_auto_num_workers(config):
+    """One more than there are cores: whoever runs a demo mostly waits."""
+    del config
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture
 async def cluster(tmp_path):
     """A cluster whose kubelet obeys."""

@@ -1,6 +1,7 @@
 """Replays every recorded history in this process; run under several hash seeds by the test."""
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -29,4 +30,5 @@ async def replay(histories: dict[str, str]) -> int:
 
 if __name__ == "__main__":
     found = {path.stem: path.read_text() for path in sorted(Path(sys.argv[1]).glob("*.json"))}
-    print(asyncio.run(replay(found)))
+    print(asyncio.run(replay(found)), flush=True)
+    os._exit(0)  # threads of the SDK may outlive the interpreter, which then dies by a signal
