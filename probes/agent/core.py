@@ -138,6 +138,8 @@ class Core:
     def _unknown(self) -> str:
         if any(code.startswith("reader:") for code in self.trouble):
             return "LogUnreadable"
+        if any(code.startswith("senses:") for code in self.trouble):
+            return "ChecksSilent"
         if not self.caught_up:
             return "LogNotReadYet"
         if self.memory.cursor.sequence < 0:

@@ -3,7 +3,7 @@
 Checks of a sound machine run in turn, so that a round never takes more than one core. One that is
 slow (its tool hangs) goes on in its own thread while the next ones run: it is told when it ends,
 and the others keep their intervals. A check that has not ended in its time is unknown, and is not
-begun again while it runs.
+begun again while it runs. One that fails by a mistake of ours is unknown too: it told nothing.
 """
 
 import os
@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 from fleet.finding import Finding
 from fleet.part import HOST
-from probes.checks.subject import unknown
+from probes.checks.subject import tidy, unknown
+from probes.log import say
 
 PATIENCE = 1.0
 """Seconds for which a round waits for slow checks before it goes on beside them, in all."""
@@ -47,9 +48,18 @@ class _Run:
     ended: threading.Event = field(default_factory=threading.Event)
     _told: threading.Lock = field(default_factory=threading.Lock)
 
-    def work(self, check: Check) -> None:
+    def start(self, check: Check) -> None:
+        """Work in a thread of its own; where there is none to be had, nothing was looked at."""
         try:
-            self.say(check())
+            threading.Thread(target=self.work, args=(check,), daemon=True).start()
+        except RuntimeError as problem:
+            self.say((_broken(self.check, problem),))
+            self.ended.set()
+
+    def work(self, check: Check) -> None:
+        """Whatever goes wrong inside is told: a round that lacks a finding would look well."""
+        try:
+            self.say(_answer(self.check, check))
         finally:
             self.ended.set()
 
@@ -84,7 +94,7 @@ class Rounds:
                 continue
             run = _Run(name, tell)
             runs.append(run)
-            threading.Thread(target=run.work, args=(check,), daemon=True).start()
+            run.start(check)
             if not run.ended.wait(max(GLANCE, patience)):
                 patience = 0.0
         self._wait(runs, deadline)
@@ -104,6 +114,19 @@ class Rounds:
             with suppress(OSError):
                 os.close(self._held)
             self._held = None
+
+
+def _answer(name: str, check: Check) -> tuple[Finding, ...]:
+    try:
+        return check()
+    except Exception as problem:  # noqa: BLE001  (whatever it is, it is told)
+        return (_broken(name, problem),)
+
+
+def _broken(check: str, problem: Exception) -> Finding:
+    said = tidy(f"{type(problem).__name__}: {problem}")
+    say("a check broke", check=check, problem=said)
+    return unknown(check, HOST, "check:broken", f"the check itself failed with {said}")
 
 
 def _late(check: str, said: str) -> Finding:

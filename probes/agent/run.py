@@ -34,6 +34,9 @@ TICK = 1.0
 """Seconds between two looks at the boot id, at what steps left, and at our own threads."""
 SILENT_AFTER = 10.0
 """Seconds without a sign of life from the reader, or with numbers going backwards."""
+SENSES_SILENT_AFTER = 480.0
+"""Seconds for which a look at the machine may be owed: a reset keeps us from it for three minutes,
+the next one is asked for two minutes later, and takes one."""
 SETTLE_LIMIT = 20.0
 """Seconds after which what is still unknown is worded as Unknown."""
 CHECK_PERIOD, NAME_PERIOD = 60.0, 600.0
@@ -88,7 +91,8 @@ class Agent:
         """
         self._name()
         asker = SensesThread(self.senses, self._sensed)
-        threads = [_thread(asker.run)]
+        asking = _thread(asker.run)
+        threads = [asking]
         if self.publisher:
             threads.append(_thread(self.publisher.run))
         reading = _thread(self._reader.run)
@@ -98,6 +102,7 @@ class Agent:
                 self._handle(self._inbox.get(timeout=TICK))
             if time.monotonic() - ticked >= TICK:
                 ticked = time.monotonic()
+                self._look_at_senses(asker, asking)
                 self._tick(asker, reading)
                 reading = self._revived(reading)
             self._conclude()
@@ -225,6 +230,11 @@ class Agent:
         self._trouble("reader:silent", now - self._reader.beat > SILENT_AFTER)
         self._trouble("reader:unreadable", _older(self._problem_since, now, SILENT_AFTER))
         self._trouble("reader:behind", _older(self._behind_since, now, SILENT_AFTER))
+
+    def _look_at_senses(self, asker: SensesThread, asking: threading.Thread) -> None:
+        now = time.monotonic()
+        self._trouble("senses:dead", not asking.is_alive())
+        self._trouble("senses:silent", _older(asker.owed_since, now, SENSES_SILENT_AFTER))
 
     def _trouble(self, code: str, there: bool) -> None:
         if there and code not in self.core.trouble:

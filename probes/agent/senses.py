@@ -8,6 +8,7 @@ it stands aside: it asks nothing and starts no child.
 import fcntl
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,7 +22,8 @@ from probes.agent.counting import count_check, count_round
 from probes.agent.figures import Figures
 from probes.agent.rounds import Rounds, Timed
 from probes.checks import left_overs
-from probes.checks.subject import Subject, hung, ok
+from probes.checks.subject import Subject, hung, ok, tidy
+from probes.log import say
 from probes.machine import Machine
 from probes.parts import Gpu, Naming
 from probes.processes import Heard
@@ -127,10 +129,15 @@ class Senses:
 
 @dataclass(slots=True)
 class SensesThread:
-    """Looks when asked; at most one look is asked for and under way."""
+    """Looks when asked; at most one look is asked for and under way.
+
+    `owed_since` is when a look was asked for (monotonic seconds), None once one has been had: one
+    that failed, or stood aside for a reset, was none.
+    """
 
     senses: Senses
     deliver: Tell
+    owed_since: float | None = None
     _asked: threading.Event = field(default_factory=threading.Event)
     _stop: threading.Event = field(default_factory=threading.Event)
     _what: tuple[dict[str, Gpu], bool] = field(default=({}, False))
@@ -138,6 +145,7 @@ class SensesThread:
     def ask(self, gpus: dict[str, Gpu], examine: bool) -> None:
         """Ask for a look. Never blocks."""
         self._what = (dict(gpus), examine)
+        self.owed_since = self.owed_since or time.monotonic()
         self._asked.set()
 
     def stop(self) -> None:
@@ -146,11 +154,14 @@ class SensesThread:
         self._asked.set()
 
     def run(self) -> None:
-        """Until stopped."""
+        """Until stopped. A look that fails by a mistake of ours must not end those after it."""
         while True:
             self._asked.wait()
             if self._stop.is_set():
                 return
             self._asked.clear()
-            with suppress(OSError):
-                self.senses.look(*self._what, self.deliver)
+            try:
+                if self.senses.look(*self._what, self.deliver):
+                    self.owed_since = None
+            except Exception as problem:  # noqa: BLE001  (said; the look stays owed)
+                say("a look at the machine failed", problem=tidy(repr(problem)))

@@ -237,6 +237,15 @@ def test_a_reader_that_is_silent_is_our_own_fault_and_nothing_is_known(fake):
     assert said["GPU"] == "Unknown LogUnreadable"
 
 
+@pytest.mark.parametrize("code", ["senses:dead", "senses:silent"])
+def test_checks_that_nobody_runs_are_our_own_fault_and_nothing_is_known(fake, code):
+    core = agent(fake)
+    core.trouble[code] = NOW
+    said = statuses(core)
+    assert said["Probes"] == "False MonitorSilent"
+    assert said["Thermal"] == "Unknown ChecksSilent"
+
+
 def test_a_patch_is_worth_it_when_a_count_passes_a_power_of_ten(fake):
     core = agent(fake)
     changes = []

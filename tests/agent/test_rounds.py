@@ -84,6 +84,27 @@ def test_a_check_that_does_not_end_is_unknown_and_is_not_begun_again_while_it_ru
     assert stuck.runs == 2
 
 
+def broken():
+    raise ValueError("a mistake of ours")
+
+
+def test_a_check_that_raises_is_unknown_and_the_next_ones_run():
+    told: list[rounds.Timed] = []
+    Rounds().run({"a": broken, "b": quick_check("b")}, told.append)
+    assert said(told) == [("a", "check:broken"), ("b", "ok")]
+    assert "ValueError: a mistake of ours" in told[0].findings[0].evidence
+
+
+def test_a_check_that_no_thread_could_be_had_for_is_unknown(monkeypatch):
+    def none(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", none)
+    told: list[rounds.Timed] = []
+    Rounds().run({"a": quick_check("a")}, told.append)
+    assert said(told) == [("a", "check:broken")]
+
+
 def test_what_still_runs_after_its_round_keeps_the_lock_and_then_lets_go(tmp_path):
     stuck, runner = Stuck("stuck"), Rounds()
     lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)

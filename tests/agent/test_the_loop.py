@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from probes import expectations
+from probes import checks, expectations
 from probes.agent import log_reader, run
 from probes.agent.api import ApiServer
 from probes.agent.publish import Publisher
@@ -127,6 +127,48 @@ def test_a_log_whose_numbers_go_backwards_makes_the_reader_blind_and_is_noticed(
     fake.sequence = 60
     fake.log("usb 1-1: new device")
     stand.wait_until(lambda: stand.status("Probes") == HEALTHY)
+
+
+def test_looks_that_fail_are_noticed_and_do_not_end_those_after_them(
+    fake, stand, running, monkeypatch
+):
+    def failing(*_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(run, "SENSES_SILENT_AFTER", 0.3)
+    agent = running(routine=0.2)
+    stand.wait_until(lambda: stand.status("Thermal") == HEALTHY)
+    with monkeypatch.context() as patch:
+        patch.setattr(Senses, "look", failing)
+        stand.wait_until(lambda: stand.status("Probes") == SILENT)
+        stand.wait_until(lambda: stand.status("Thermal") == ("Unknown", "ChecksSilent"))
+        assert set(agent.core.trouble) == {"senses:silent"}
+    stand.wait_until(lambda: stand.status("Probes") == HEALTHY)
+    stand.wait_until(lambda: stand.status("Thermal") == HEALTHY)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_of_checks_that_died_is_noticed(fake, stand, running, monkeypatch):
+    def dying(*_):
+        raise SystemExit
+
+    running(routine=0.2)
+    stand.wait_until(lambda: stand.status("Probes") == HEALTHY)
+    monkeypatch.setattr(Senses, "look", dying)
+    stand.wait_until(lambda: stand.status("Probes") == SILENT)
+    assert "code=senses:dead" in stand.conditions["gpumend.io/Probes"]["message"]
+
+
+def test_a_check_that_breaks_lifts_no_doubt(fake, stand, running, monkeypatch):
+    def broken(_):
+        raise ValueError("a mistake of ours")
+
+    monkeypatch.setattr("probes.checks.PASSIVE", {**checks.PASSIVE, "thermal": broken})
+    running()
+    stand.wait_until(lambda: len(stand.conditions) == 9)
+    fake.sequence += 100
+    fake.log("usb 1-1: new device")
+    stand.wait_until(lambda: stand.status("GPU") == ("Unknown", "LogLost"))
 
 
 def test_lost_records_are_looked_into_and_a_sound_machine_lifts_the_doubt(fake, stand, running):

@@ -22,7 +22,7 @@ PACKAGES = (
 MODULES = sorted(path for name in PACKAGES for path in (ROOT / name).rglob("*.py"))
 LONGEST_MODULE = 400
 LONGEST_FUNCTION = 70
-BROAD_EXCEPTS = 3
+BROAD_EXCEPTS = 5
 """`except Exception` belongs to the few borders where anything may come back."""
 
 
