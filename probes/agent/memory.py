@@ -24,6 +24,8 @@ from probes.records import BROKEN, write_whole
 from probes.whose import Seen, Whose
 
 VERSION = 1
+"""Of the file. What came to it later (`processes`, `pods`) is read as none where it is missing: an
+upgrade of the agent is no reason to doubt what it knew."""
 FILE = "agent.json"
 
 
@@ -137,7 +139,7 @@ def _memory(fields: Mapping[str, Any]) -> Memory:
     for each in fields["standing"]:
         faults.restore(_standing(each))
     doubt, doubted_at = Doubt(fields["doubt"]), int(fields["doubted_at"])
-    seen = [_seen(each) for each in fields["processes"]]
+    seen = [_seen(each) for each in fields.get("processes", [])]
     return Memory(cursor, faults, gpus, doubt, doubted_at, Whose({each.pid: each for each in seen}))
 
 
@@ -177,5 +179,5 @@ def _standing(fields: Mapping[str, Any]) -> Standing:
         sequence=int(fields["sequence"]),
         source=str(fields["source"]),
         passes=int(fields["passes"]),
-        pods=tuple(filter(is_pod_uid, fields["pods"])),
+        pods=tuple(filter(is_pod_uid, fields.get("pods", ()))),
     )

@@ -66,10 +66,21 @@ def test_memory_with_any_field_missing_or_mistyped_is_unknown(tmp_path):
     save(memory(), tmp_path, "n1")
     fields = json.loads((tmp_path / FILE).read_text())
     for name in fields:
-        for broken in ({k: v for k, v in fields.items() if k != name}, {**fields, name: ["x"]}):
+        missing = {k: v for k, v in fields.items() if k != name}
+        for broken in (*[missing] * (name != "processes"), {**fields, name: ["x"]}):
             (tmp_path / FILE).write_text(json.dumps(broken))
             doubt = load(tmp_path, "boot-1", "n1").doubt
             assert doubt in (Doubt.BROKEN, Doubt.FOREIGN), name
+
+
+def test_what_an_agent_before_this_one_did_not_write_is_none_and_no_doubt(tmp_path):
+    save(memory(), tmp_path, "n1")
+    fields = json.loads((tmp_path / FILE).read_text())
+    del fields["processes"]
+    for each in fields["standing"]:
+        del each["pods"]
+    (tmp_path / FILE).write_text(json.dumps(fields))
+    assert load(tmp_path, "boot-1", "n1") == memory()
 
 
 class Killed(BaseException):
