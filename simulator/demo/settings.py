@@ -26,7 +26,8 @@ YOUR_SECONDS = 1_800.0
 class Settings:
     """One run. `without` goes away for `absence` seconds; `real` uses a real kube-apiserver.
 
-    `approve_yourself`: the replacement waits for the one who looks at the run.
+    `approve_yourself`: the replacement waits for the one who looks at the run. `worker`: the module
+    that works on incidents, and its first arguments.
     """
 
     seed: int = 1
@@ -39,6 +40,7 @@ class Settings:
     absence: float = 20.0
     sabotage: str = ""
     real: bool = False
+    worker: tuple[str, ...] = ("worker",)
 
     @property
     def large(self) -> bool:

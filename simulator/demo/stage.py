@@ -229,7 +229,8 @@ class StageBuilder:
         config = self._directory / f"kubeconfig-{name}"
         stage.endpoint.write_kubeconfig(config, user=ADMIN, token=installed.tokens[name])
         sabotage = self._settings.sabotage
-        module = ["simulator.demo.saboteur", sabotage] if sabotage else ["worker"]
+        module = self._settings.worker if name == "worker" else ("worker",)
+        module = ("simulator.demo.saboteur", sabotage) if sabotage else module
         argv = [sys.executable, "-m", *module, "--role", role, "--cluster", CLUSTER]
         argv += ["--policy", str(stage.policy), "--grace", "3"]
         env = {
