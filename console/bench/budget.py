@@ -1,5 +1,5 @@
 """`gpumend bench budget`: a storm of asks before a real Temporal dev server, one decision, and one
-incident.
+incident of a simulated machine.
 
 Ten thousand asks by two processes, once in a run that may grow and once on a server that asks for
 a new run every few events. The promise is judged from the histories by `budget_history`. Seconds
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from console.bench import decide_speed, incident_cost, machine
+from console.bench import decide_speed, incident_stage, machine
 from console.bench.budget_storm import PROCESSES, Storm, storm
 
 ASKS = 10_000
@@ -28,6 +28,7 @@ AT_MOST: Mapping[str, float] = {
     "decide_microseconds": 200,
     "incident_events": 100,
     "incident_actions": 25,
+    "incident_calls": 40,
 }
 NEW_RUNS = 10
 
@@ -36,7 +37,7 @@ def measure(asks: int = ASKS) -> dict[str, Any]:
     """Every figure, and in `missed` the names of those that are not as they should be."""
     quiet = asyncio.run(storm(asks))
     moving = asyncio.run(storm(asks, new_run_every=NEW_RUN_EVERY, in_a_batch=IN_A_BATCH))
-    incident = asyncio.run(incident_cost.measure())
+    incident = asyncio.run(incident_stage.measure())
     decide, dearest, decisions = decide_speed.measure()
     figures = {
         **_figures("", quiet, asks),
@@ -46,6 +47,10 @@ def measure(asks: int = ASKS) -> dict[str, Any]:
         "decide_dearest_microseconds": round(dearest),
         "incident_events": incident.events,
         "incident_actions": incident.actions,
+        "incident_calls": incident.calls.all,
+        "incident_reads": incident.calls.reads,
+        "incident_writes": incident.calls.writes,
+        "incident_watches": incident.calls.watches,
     }
     missed = [name for name, most in AT_MOST.items() if figures[name] > most]
     missed += ["moving_new_runs"] * (moving.judge.runs <= NEW_RUNS)
@@ -60,6 +65,7 @@ def measure(asks: int = ASKS) -> dict[str, Any]:
             "moving_asks_in_an_update": IN_A_BATCH,
             "decisions": decisions,
             "incident_steps": list(incident.steps),
+            "incident_calls_during": incident.calls.during,
         },
         "targets": {**AT_MOST, "moving_new_runs": NEW_RUNS},
         "machine": machine.describe(),

@@ -1,53 +1,20 @@
-"""What one incident costs on a Temporal server: history events, and actions as they are billed.
+"""What one incident costs: history events, actions as they are billed, calls to the API server.
 
-The workflow, its timers and attributes are the real ones, on a dev server; its steps are stand-ins
-that end at once, so no heartbeat and no retry is in the figures. A machine whose fault a reset does
-not heal and a reboot does: held, drained, reset, rebooted, verified, released, closed.
+Counted from the history of the run and from the journal of `incident_worker`; who makes the
+incident is `incident_stage`.
 """
 
-import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Any
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
-from temporalio import activity
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
-from temporalio.client import Client, WorkflowHandle
-from temporalio.worker import Worker
 
-from activities.decide import decide
-from activities.search_attributes import at_start
-from console.bench.budget_storm import LIMIT, dev_server
-from console.bench.decide_speed import FAULT, NODE
-from fleet import names
-from fleet.fault import Fault
-from fleet.finding import Finding, Verdict
-from fleet.mark import Mark, MarkState
-from fleet.opening import Opening
-from fleet.outcome import Outcome, OutcomeKind
-from fleet.report import Report
-from fleet.request import StepRequest
-from fleet.step import Means, Step
-from policies.document import load
-from policies.lease_terms import LeaseTerms
-from workflows.node_remediation import NodeRemediation
-from workflows.sandbox import RUNNER
+from fleet.step import Step
 
-POLICY = load(
-    """
-limits: {unknown_wait: 5s, look_again: 60s}
-faults:
-  uncontained-memory: {tolerate: 0s, steps: [reset-gpu, reboot], probation: 1s}
-""",
-    "bench",
-)
-LENT = (Step.LEASE, Step.GIVE_BACK)
-PLAIN = (
-    *(Step.HOLD, Step.RECALL, Step.VERIFY, Step.DRAIN, Step.RESET_GPU, Step.REBOOT),
-    *(Step.RELEASE, Step.CLOSE),
-)
 BILLED = frozenset(
     {
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
@@ -57,6 +24,23 @@ BILLED = frozenset(
     }
 )
 """One action each. The start and the signal that comes with it are one together."""
+READS, WRITES, WATCHES = ("get", "page"), ("create", "patch", "delete"), ("watch",)
+STEPS = frozenset(each.value for each in Step)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls of the worker's port to Kubernetes; `during`: how many in which activity."""
+
+    reads: int
+    writes: int
+    watches: int
+    during: Mapping[str, int]
+
+    @property
+    def all(self) -> int:
+        """Their sum."""
+        return self.reads + self.writes + self.watches
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,91 +49,30 @@ class Cost:
 
     events: int
     actions: int
+    calls: Calls
     steps: tuple[str, ...]
 
 
-class Node:
-    """The node as its steps find it and as the watcher tells it."""
-
-    def __init__(self) -> None:
-        self.boot = "b1"
-        self.faults: tuple[Fault, ...] = (FAULT,)
-        self.steps: list[str] = []
-        self.told: WorkflowHandle[Any, Any] | None = None
-
-    def report(self) -> Report:
-        """All that is wrong with it now."""
-        return Report(NODE, self.boot, self.faults, (), datetime.now(UTC))
-
-    async def perform(self, request: StepRequest) -> Outcome:
-        """End a step at once."""
-        self.steps.append(request.step.value)
-        if request.step is Step.REBOOT:
-            self.boot, self.faults = "b2", ()
-            if self.told:
-                await self.told.signal(names.SIGNAL_REPORT, self.report())
-        if request.step is Step.VERIFY and self.faults:
-            seen = Finding("memory", FAULT.part, Verdict.FAULT, FAULT.name, FAULT.code)
-            return Outcome(OutcomeKind.PERMANENT, boot_id=self.boot, findings=(seen,))
-        means, back = (Means.INSIDE,), request.lent
-        return Outcome(OutcomeKind.SUCCEEDED, boot_id=self.boot, means=means, gave_back=back)
-
-    def activities(self) -> Sequence[Callable[..., Any]]:
-        """Each step under its name."""
-        return [self._plain(each) for each in PLAIN]
-
-    def lending(self) -> Sequence[Callable[..., Any]]:
-        """The two that ask the budget."""
-        return [self._lent(each) for each in LENT]
-
-    def _plain(self, step: Step) -> Callable[..., Any]:
-        @activity.defn(name=step.value)
-        async def run(request: StepRequest) -> Outcome:
-            return await self.perform(request)
-
-        return run
-
-    def _lent(self, step: Step) -> Callable[..., Any]:
-        @activity.defn(name=step.value)
-        async def run(request: StepRequest, _: LeaseTerms) -> Outcome:
-            return await self.perform(request)
-
-        return run
+def cost_of(
+    history: Sequence[HistoryEvent], journal: Iterable[str], began: datetime, ended: datetime
+) -> Cost:
+    """The cost of the incident that was open between two instants, both included."""
+    calls = calls_between(journal, began, ended)
+    return Cost(len(history), actions(history), calls, steps(history))
 
 
-async def measure() -> Cost:
-    """Run one incident to its end and count."""
-    node = Node()
-    async with dev_server() as (client, _), asyncio.timeout(LIMIT):
-        history = await _history(client, node)
-    return Cost(len(history), actions(history), tuple(node.steps))
-
-
-async def _history(client: Client, node: Node) -> Sequence[HistoryEvent]:
-    now = datetime.now(UTC)
-    mark = Mark("0a1b2c3d-20261129120000", NODE.machine, NODE.uid, MarkState.PENDING, now)
-    opening = Opening(NODE, replace(mark, opened=now), {})
-    worker = Worker(
-        client,
-        task_queue=names.TASK_QUEUE,
-        workflows=[NodeRemediation],
-        activities=[*node.activities(), decide],
-        workflow_runner=RUNNER,
+def calls_between(journal: Iterable[str], began: datetime, ended: datetime) -> Calls:
+    """Count the lines of a journal within two instants; a last line that was cut is none."""
+    lines = [json.loads(line) for line in journal if line.endswith("\n")]
+    within = [each for each in lines if began <= datetime.fromisoformat(each["at"]) <= ended]
+    by_call = Counter(each["call"] for each in within)
+    reads, writes, watches = (
+        sum(by_call.pop(call, 0) for call in kind) for kind in (READS, WRITES, WATCHES)
     )
-    queue = f"{names.TASK_QUEUE}{names.BUDGET_SUFFIX}"
-    async with worker, Worker(client, task_queue=queue, activities=node.lending()):
-        handle = await client.start_workflow(
-            NodeRemediation.run,
-            args=[opening, POLICY, None],
-            id=opening.workflow_id,
-            task_queue=names.TASK_QUEUE,
-            start_signal=names.SIGNAL_REPORT,
-            start_signal_args=[node.report()],
-            search_attributes=at_start(opening, FAULT.name),
-        )
-        node.told = handle
-        await handle.result()
-        return (await handle.fetch_history()).events
+    if by_call:
+        raise ValueError(f"the journal has calls that the port does not know: {sorted(by_call)}")
+    during = Counter(each["during"] or "no activity" for each in within)
+    return Calls(reads, writes, watches, dict(during.most_common()))
 
 
 def actions(history: Iterable[HistoryEvent]) -> int:
@@ -163,3 +86,19 @@ def actions(history: Iterable[HistoryEvent]) -> int:
         if kind == EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED:
             count += event.activity_task_started_event_attributes.attempt
     return count
+
+
+def steps(history: Iterable[HistoryEvent]) -> tuple[str, ...]:
+    """The steps that were performed, as activities or beside their decision, in order."""
+    return tuple(each for each in map(_performed, history) if each in STEPS)
+
+
+def _performed(event: HistoryEvent) -> str:
+    if event.HasField("activity_task_scheduled_event_attributes"):
+        return event.activity_task_scheduled_event_attributes.activity_type.name
+    if event.HasField("marker_recorded_event_attributes"):
+        details = event.marker_recorded_event_attributes.details
+        # asked for by `in` first: a protobuf map makes an entry of a key that is only read
+        for data in details["data"].payloads if "data" in details else ():
+            return str(json.loads(data.data).get("activity_type", ""))
+    return ""

@@ -1,0 +1,143 @@
+"""The parts of `gpumend bench budget` that count what an incident costs."""
+
+import io
+import json
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from temporalio.api.common.v1 import Payload, Payloads
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.testing import ActivityEnvironment
+
+from console.bench.incident_cost import Calls, actions, calls_between, cost_of, steps
+from console.bench.incident_worker import WrittenDown
+from fleet.ports import PatchType
+
+BEGAN = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+ENDED = BEGAN + timedelta(minutes=1)
+
+
+class Answering:
+    """Answers every call with the name of its method and with what it was asked."""
+
+    def watch(self, *asked, **more):
+        return self._watch("watch", asked, more)
+
+    @asynccontextmanager
+    async def _watch(self, *said):
+        yield said
+
+    def __getattr__(self, name):
+        async def answer(*asked, **more):
+            return name, asked, more
+
+        return answer
+
+
+def line(call, seconds=0.0, during="drain"):
+    at = (BEGAN + timedelta(seconds=seconds)).isoformat()
+    return json.dumps({"at": at, "call": call, "during": during}) + "\n"
+
+
+def local(task, name):
+    """A local activity that ended, as the marker that Temporal's SDK records of it."""
+    event = HistoryEvent(event_type=EventType.EVENT_TYPE_MARKER_RECORDED)
+    marker = event.marker_recorded_event_attributes
+    marker.workflow_task_completed_event_id = task
+    data = Payload(data=json.dumps({"activity_type": name}).encode())
+    marker.details["data"].CopyFrom(Payloads(payloads=[data]))
+    return event
+
+
+def activity(name, attempt=1):
+    """An activity that was scheduled and then started for the last time."""
+    scheduled = HistoryEvent(event_type=EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED)
+    scheduled.activity_task_scheduled_event_attributes.activity_type.name = name
+    started = HistoryEvent(event_type=EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED)
+    started.activity_task_started_event_attributes.attempt = attempt
+    return scheduled, started
+
+
+def billed(kind):
+    return HistoryEvent(event_type=EventType.Value(f"EVENT_TYPE_{kind}"))
+
+
+@pytest.mark.parametrize(
+    ("method", "asked", "more"),
+    [
+        ("get", ("/n/1",), {}),
+        ("page", ("/n",), {"query": {"a": "b"}, "limit": 7, "token": "t"}),
+        ("create", ("/n", {"a": 1}), {}),
+        ("patch", ("/n/1", {"a": 1}, PatchType.MERGE), {}),
+        ("delete", ("/n/1",), {"uid": "u1", "grace_seconds": 0}),
+    ],
+)
+async def test_a_call_is_written_down_once_and_its_answer_passes(method, asked, more):
+    journal = io.StringIO()
+    port = WrittenDown(Answering(), journal)
+    assert await getattr(port, method)(*asked, **more) == (method, asked, more)
+    (only,) = map(json.loads, journal.getvalue().splitlines())
+    assert (only["call"], only["during"]) == (method, "")
+
+
+async def test_a_watch_is_one_call_and_an_activity_is_named():
+    journal = io.StringIO()
+    port = WrittenDown(Answering(), journal)
+
+    async def look():
+        async with port.watch("/n", resource_version="7") as said:
+            return said
+
+    said = await ActivityEnvironment().run(look)
+    assert said == ("watch", ("/n",), {"resource_version": "7", "query": None})
+    (only,) = map(json.loads, journal.getvalue().splitlines())
+    assert (only["call"], only["during"]) == (
+        "watch",
+        ActivityEnvironment.default_info().activity_type,
+    )
+    assert datetime.fromisoformat(only["at"]).tzinfo is not None
+
+
+def test_calls_count_by_what_they_do_from_the_admission_to_the_close():
+    journal = [
+        line("get", -1.0),
+        line("get", 0.0, "hold"),
+        *(line(each, 30.0) for each in ("page", "create", "patch", "delete", "watch")),
+        line("watch", 60.0, ""),
+        line("patch", 61.0),
+        '{"at": "2026-11-29T12:00:3',
+    ]
+    found = calls_between(journal, BEGAN, ENDED)
+    assert found == Calls(2, 3, 2, {"drain": 5, "hold": 1, "no activity": 1})
+    assert found.all == 7
+
+
+def test_a_call_that_is_none_of_the_port_is_refused():
+    with pytest.raises(ValueError, match="does not know: \\['connect'\\]"):
+        calls_between([line("connect")], BEGAN, ENDED)
+
+
+@pytest.mark.parametrize(
+    ("history", "most"),
+    [
+        ([], 0),
+        ([billed("WORKFLOW_EXECUTION_STARTED"), billed("WORKFLOW_EXECUTION_SIGNALED")], 1),
+        ([billed("TIMER_STARTED"), billed("TIMER_FIRED")], 1),
+        ([billed("UPSERT_WORKFLOW_SEARCH_ATTRIBUTES")], 1),
+        ([billed("WORKFLOW_EXECUTION_UPDATE_ACCEPTED")], 1),
+        ([*activity("drain", attempt=3)], 3),
+        ([local(4, "decide"), local(4, "hold"), local(4, "decide")], 1),
+        ([local(4, "decide"), local(9, "decide")], 2),
+    ],
+)
+def test_actions_are_counted_as_they_are_billed(history, most):
+    assert actions(history) == most
+
+
+def test_the_cost_is_of_one_incident():
+    history = [local(4, "decide"), local(4, "hold"), *activity("drain"), *activity("tell")]
+    assert steps(history) == ("hold", "drain")
+    cost = cost_of(history, [line("get")], BEGAN, ENDED)
+    assert (cost.events, cost.actions, cost.calls.all) == (6, 3, 1)
