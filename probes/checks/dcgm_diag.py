@@ -14,6 +14,7 @@ from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding
 from fleet.part import HOST, Part
 from probes.checks import dcgm_engine as engine
+from probes.checks.compute import unfit
 from probes.checks.dcgm_engine import Found
 from probes.checks.subject import Subject, fault, hung, ok, unknown
 from probes.child import Ended
@@ -24,6 +25,8 @@ from probes.parts import covers
 LEVEL = "GPUMEND_DCGM_DIAG_LEVEL"
 LIMITS: Mapping[int, float] = MappingProxyType({1: 120.0, 2: 600.0, 3: 1_800.0})
 """Seconds by level: twice and more of what they are said to take (seconds, 2 and 15 minutes)."""
+UNLOADED = 1
+"""The level that puts no load on GPUs; any other is run only where nobody uses them."""
 GRACE = 30.0
 """Seconds in which dcgmi, once asked to end, stops the diagnosis in the engine (it waits 25)."""
 LEAST = 5.0
@@ -85,6 +88,9 @@ def check(subject: Subject) -> tuple[Finding, ...]:
     found = Found({number: pci for number, pci in found.gpus.items() if _mine(subject, pci)})
     if not found.gpus:
         return (_unknown("no-gpu", "DCGM lists none of the GPUs that are asked about"),)
+    unfit_ = tuple(_unfit(subject, found)) if level > UNLOADED else ()
+    if unfit_:
+        return unfit_
     limit = subject.within(LIMITS[level] + GRACE) - GRACE
     if limit < LEAST:
         return (_unknown("no-time", f"{max(limit, 0):.0f} s are left"),)
@@ -95,6 +101,21 @@ def check(subject: Subject) -> tuple[Finding, ...]:
 def _mine(subject: Subject, pci: str) -> bool:
     """Others may have work on the GPUs that nobody asked about."""
     return any(covers(scope, subject.naming.gpu(pci)) for scope in subject.scope)
+
+
+def _unfit(subject: Subject, found: Found) -> Iterator[Finding]:
+    """Why GPUs may not be put to a test now: as NVML sees them, each has to be idle."""
+    seen = subject.nvml()
+    known = {each.pci: each for each in seen.gpus if each.handle is None}
+    for pci in found.gpus.values():
+        if pci not in known:
+            why_not = "use-unknown", "NVML does not tell whether somebody uses it"
+        elif said := unfit(known[pci]):
+            why_not = said[0].removeprefix("compute:"), said[1]
+        else:
+            continue
+        code = f"dcgm-diag:{why_not[0]}"
+        yield unknown(Check.DCGM_DIAG, subject.naming.gpu(pci), code, why_not[1])
 
 
 def _level() -> int | None:

@@ -17,9 +17,14 @@ from probes.child import Ended
 from probes.dcgm import diag
 from probes.dcgm.diag import Outcome, Status
 from tests.tools.fake_dcgmi import table, version_3, version_4
-from tests.tools.machine import said, well
+from tests.tools.machine import MISSING, said, well
 
 PASSED = {"memory": {"0": "Pass", "1": "Pass"}, "pcie": {"0": "Pass", "1": "Skip"}}
+IDLE = """\
+{"driver": "580.65.06", "count": 2}
+{"gpu": 0, "pci": "00000000:52:00.0", "values": {"processes": {"list": []}}}
+{"gpu": 1, "pci": "00000000:53:00.0", "values": {"processes": {"list": []}}}
+{"end": true}"""
 FORMS = {3: version_3, 4: version_4, "table": table}
 
 
@@ -133,8 +138,30 @@ def test_without_dcgm_it_is_unknown(tools):
 def test_the_level_is_configured(tools, monkeypatch, level, run):
     if level:
         monkeypatch.setenv(dcgm_diag.LEVEL, level)
+    tools.nvml(IDLE)
     tools.look("dcgm-diag")
     assert f"diag --run {run} --json -i 0,1" in tools.calls
+
+
+@pytest.mark.parametrize("level", ["2", "3"])
+@pytest.mark.parametrize(
+    ("nvml", "code"),
+    [
+        (IDLE.replace("[]", "[4711]", 1), "dcgm-diag:in-use"),
+        (IDLE.replace('{"list": []}', "[999]", 1), "dcgm-diag:use-unknown"),
+        (IDLE.replace("53:00", "54:00", 1), "dcgm-diag:use-unknown"),
+        (MISSING, "dcgm-diag:use-unknown"),
+    ],
+)
+def test_no_gpu_is_put_to_the_test_that_somebody_uses_or_may_use(
+    tools, monkeypatch, level, nvml, code
+):
+    monkeypatch.setenv(dcgm_diag.LEVEL, level)
+    tools.nvml(nvml)
+    findings = tools.look("dcgm-diag")
+    assert {each[1:] for each in said(findings)} == {("unknown", code)}
+    assert not any(each.startswith("diag") for each in tools.calls)
+    assert well(findings) == set()
 
 
 def test_only_gpus_that_are_asked_about_are_used(tools):
