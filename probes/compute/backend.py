@@ -42,6 +42,9 @@ class Device(Protocol):
     def reserve(self, words: int) -> Array:
         """So many words of memory, with anything in them; raises OutOfMemory."""
 
+    def let_go(self) -> None:
+        """Give back what a library keeps of memory that is used no more."""
+
     def count(self, start: int, stop: int) -> Array:
         """The whole numbers from `start` to before `stop`."""
 

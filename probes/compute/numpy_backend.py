@@ -34,6 +34,9 @@ class NumpyDevice:
         self.bytes_used += 8 * words
         return numpy.empty(words, numpy.int64)
 
+    def let_go(self) -> None:
+        """Nothing is kept."""
+
     def count(self, start: int, stop: int) -> Array:
         """See the protocol."""
         return numpy.arange(start, stop, dtype=numpy.int64)

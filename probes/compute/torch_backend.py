@@ -71,6 +71,11 @@ class TorchDevice:
         except torch.cuda.OutOfMemoryError as problem:
             raise OutOfMemory(str(problem)[:200]) from problem
 
+    def let_go(self) -> None:
+        """The cache of all devices: torch cannot empty that of one."""
+        if self._cuda:
+            torch.cuda.empty_cache()
+
     def count(self, start: int, stop: int) -> Array:
         """See the protocol."""
         return torch.arange(start, stop, dtype=torch.int64, device=self._on)

@@ -69,6 +69,17 @@ def test_memory_that_others_hold_is_told_and_nothing_is_touched(held):
     assert device.bytes_used == 0
 
 
+def test_what_the_library_only_keeps_is_nobody_elses_memory():
+    class Caching(NumpyDevice):
+        """Keeps an eighth of it from what ran before, until told to let go."""
+
+        def let_go(self):
+            self.bytes_held = 0
+
+    tested = examine_memory(Caching(bytes_total=MEMORY, bytes_held=MEMORY // 8), forever, TILE)
+    assert (tested.held, tested.patterns) == (0, len(PATTERNS))
+
+
 def test_a_device_that_gives_out_early_is_tested_as_far_as_it_goes(monkeypatch):
     class Promising(NumpyDevice):
         """Says that all is free, while another takes half of it."""
