@@ -77,8 +77,7 @@ def examine(
     over = clock() + load
     made = keep_busy(devices, sizes.shape, watcher, lambda: over - clock(), exam.fail)
     yield from map(_products, made.items())
-    if watcher.output:
-        yield {"loaded": watcher.output}
+    yield from ({"loaded": each} for each in [*watcher.outputs])
     over = clock() + sizes.witness
     quiet = Watcher((), {})
     seen = keep_busy(witnesses, sizes.shape, quiet, lambda: over - clock(), exam.fail)

@@ -25,6 +25,8 @@ SUMS_KEPT = 8
 """Different sums told of one device; more only say the same again."""
 WATCH_LIMIT = 15.0
 """Seconds for NVML to answer."""
+WATCHES = 3
+"""Looks in one load: a clock or a link at one moment says little."""
 
 
 @dataclass(slots=True)
@@ -53,13 +55,13 @@ class Tally:
 
 
 class Watcher:
-    """Asks NVML once, in a process of its own, while somebody else works."""
+    """Asks NVML some times, in a process of its own each, while somebody else works."""
 
     def __init__(self, command: Sequence[str], environment: dict[str, str]) -> None:
         """An empty command asks nothing."""
         self._command, self._environment = command, environment
         self._thread = threading.Thread(target=self._ask, daemon=True)
-        self.output = ""
+        self.outputs: list[str] = []
 
     def start(self) -> None:
         """Ask, from now on."""
@@ -72,8 +74,12 @@ class Watcher:
         return not self._command or (self._thread.ident is not None and not self._thread.is_alive())
 
     def _ask(self) -> None:
-        ended = Tool("nvml").run(self._command, WATCH_LIMIT, environment=self._environment)
-        self.output = "" if ended.hung else ended.output
+        tool = Tool("nvml")
+        for _ in range(WATCHES):
+            ended = tool.run(self._command, WATCH_LIMIT, environment=self._environment)
+            if ended.hung:
+                return
+            self.outputs.append(ended.output)
 
 
 Tallies = dict[Arithmetic, Tally]

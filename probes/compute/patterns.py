@@ -75,7 +75,7 @@ class _OutOfTime(Exception):
 
 def examine_memory(device: Device, time_left: Callable[[], float], tile: int = TILE_WORDS) -> Kept:
     """Run the patterns while time is left; never raises for what the memory holds."""
-    device.let_go()  # of a small board, what the products left behind is more than LEAST_FREE allows
+    device.let_go()  # on a small board, the leavings of products pass for those of somebody else
     free, total = device.memory()
     blocks: list[Array] = []
     if free >= total * LEAST_FREE:

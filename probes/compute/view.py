@@ -15,6 +15,7 @@ from probes.nvml import view as nvml
 from probes.parts import short_address
 
 LINE_LIMIT = 1_000
+LOOK_LIMIT = 8
 TEXT_LIMIT = 200
 SUM_LIMIT = 64
 
@@ -57,7 +58,8 @@ class Exam:
     """Everything that one child said. `whole`: it came to its end.
 
     `missing` is what it lacked to do anything at all, `phase` what it was about to do last,
-    `expected` the sum of every right product, `loaded` what NVML said under load.
+    `expected` the sum of every right product, `loaded` what NVML said under load,
+    each time.
     """
 
     gpus: Mapping[str, GpuExam] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class Exam:
     missing: str = ""
     phase: str = ""
     expected: int | None = None
-    loaded: nvml.View | None = None
+    loaded: tuple[nvml.View, ...] = ()
     whole: bool = False
 
 
@@ -146,7 +148,9 @@ def _expected(exam: Exam, said: Mapping[str, Any]) -> Exam:
 
 def _loaded(exam: Exam, said: Mapping[str, Any]) -> Exam:
     text = said["loaded"]
-    return replace(exam, loaded=nvml.read(text)) if isinstance(text, str) else exam
+    if not isinstance(text, str) or len(exam.loaded) >= LOOK_LIMIT:
+        return exam
+    return replace(exam, loaded=(*exam.loaded, nvml.read(text)))
 
 
 _KINDS: Mapping[str, Callable[[Exam, Mapping[str, Any]], Exam]] = {

@@ -19,6 +19,7 @@ BATCHES = 40
 RATE, COPY_RATE = 560e12, 53e9
 SLOWED = 10
 PATTERNS = 6
+LOOKS = 3
 SIZE, TOTAL = 73_014_444_032, 85_520_809_984
 LOADED = {"utilization": 100, "sm_clock": 1_410, "power": 690_000}
 Line = dict[str, Any]
@@ -73,7 +74,8 @@ def lines(machine: Machine, asked: Sequence[str], witnesses: Sequence[str]) -> I
     yield {"phase": "products"}
     yield {"expected": RIGHT}
     yield from (_products(each) for each in (*mine, *others))
-    yield {"loaded": "".join(json.dumps(each) + "\n" for each in _under_load(machine))}
+    for _ in range(LOOKS):
+        yield {"loaded": "".join(json.dumps(each) + "\n" for each in _under_load(machine))}
     yield {"phase": "copies"}
     for gpu in mine:
         yield {"copies": gpu.bdf, "inward": COPY_RATE, "outward": COPY_RATE, "bad": 0}

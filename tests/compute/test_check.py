@@ -1,10 +1,12 @@
 """The check `compute` on a machine: whom it uses, whom it leaves alone, and what may go wrong."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,13 +15,16 @@ from console import exits, main
 from fleet.part import Part
 from probes import checks
 from probes.checks import compute
+from probes.checks.compute_verdicts import judge
 from probes.checks.subject import Subject
+from probes.compute.load import WATCHES, Watcher
+from probes.compute.view import read
 from probes.machine import Machine
-from probes.nvml.view import GpuView, Mute
+from probes.nvml.view import GpuView, Mute, View
 from probes.parts import Naming
 from simulator.hardware.machine import Machine as Simulated
 from simulator.hardware.nature import NATURES
-from tests.compute.broken import complaints
+from tests.compute.broken import Device, address, complaints, exam_of, node
 
 SCRIPT = "#!/bin/sh\n{}\n"
 CHILD = """
@@ -192,23 +197,53 @@ def test_the_real_child_runs_the_same_kernels_on_a_cpu(simulated, subject):
     assert all("Tflop/s" in each.evidence for each in findings)
 
 
-def test_what_nvml_sees_under_load_is_judged_and_at_rest_it_is_not(simulated, subject):
-    work = '"utilization": 100, "sm_clock": 300, "sm_clock_limit": 1980'
-    link = '"generation": 1, "generation_limit": 5'
-    told = f'{{"gpu": 0, "pci": "00000000:53:00.0", "values": {{{work}, {link}}}}}'
-    real = simulated.root / "usr/bin/compute-child"
-    kept = real.with_name("kept")
-    kept.write_text(real.read_text())
-    kept.chmod(0o755)
-    line = told.replace('"', '\\\\"')
-    answer(simulated, f'{kept} "$@" | sed \'s/^.*"loaded".*$/{{"loaded": "{line}"}}/\'')
-    assert look(subject) == {
-        ("gpu:0", "pcie-degraded", "pcie:generation"),
-        ("gpu:0", "slow", "compute:clock"),
-    }
-    line = line.replace("100", "3")
-    answer(simulated, f'{kept} "$@" | sed \'s/^.*"loaded".*$/{{"loaded": "{line}"}}/\'')
-    assert look(subject) == set()
+LOW = {"utilization": 100, "sm_clock": 300, "sm_clock_limit": 1980, "clock_events": 0x8}
+FULL = {**LOW, "sm_clock": 1400}
+CAPPED = {**LOW, "clock_events": 0x4}
+OLD_LINK = {**FULL, "generation": 1, "generation_limit": 5}
+CLOCK = ("gpu:0", "slow", "compute:clock")
+LINK = ("gpu:0", "pcie-degraded", "pcie:generation")
+
+
+@pytest.mark.parametrize(
+    ("looks", "expected"),
+    [
+        ([[LOW], [LOW]], {CLOCK}),
+        ([[LOW]], set()),
+        ([[LOW], [FULL], [LOW]], set()),
+        ([[LOW], [{**LOW, "utilization": 3}]], set()),
+        ([[CAPPED], [CAPPED]], set()),
+        ([[CAPPED], [LOW]], set()),
+        ([[CAPPED, CAPPED, CAPPED]] * 2, set()),
+        ([[CAPPED, FULL, FULL]] * 2, {CLOCK}),
+        ([[CAPPED, FULL]] * 2, set()),
+        ([[OLD_LINK], [OLD_LINK]], {LINK}),
+        ([[OLD_LINK]], set()),
+        ([[OLD_LINK], [{**OLD_LINK, "generation": 5}]], set()),
+        ([[{**OLD_LINK, "utilization": 3}]] * 3, set()),
+    ],
+)
+def test_a_clock_or_a_link_is_blamed_only_for_what_several_looks_at_work_have_in_common(
+    looks, expected
+):
+    exam = exam_of(node(*(Device() for _ in looks[0])))
+    views = [
+        View(gpus=tuple(GpuView(i, address(i), values=each) for i, each in enumerate(look)))
+        for look in looks
+    ]
+    parts = {address(index): Part(f"gpu:{index}") for index in range(len(looks[0]))}
+    assert complaints(judge(replace(exam, loaded=tuple(views)), parts, {})) == expected
+
+
+def test_nvml_is_asked_several_times_while_devices_work(tmp_path):
+    script = tmp_path / "asked"
+    script.write_text('#!/bin/sh\necho "{}"\n')
+    script.chmod(0o755)
+    watcher = Watcher([str(script)], {})
+    watcher.start()
+    watcher._thread.join(60)
+    lines = "\n".join(json.dumps({"loaded": each}) for each in watcher.outputs)
+    assert len(read(lines).loaded) == WATCHES
 
 
 def test_no_gpu_library_comes_into_the_process_that_asks():
