@@ -27,6 +27,10 @@ WATCH_LIMIT = 15.0
 """Seconds for NVML to answer."""
 WATCHES = 3
 """Looks in one load: a clock or a link at one moment says little."""
+WATCH_ROOM = 128 * 1024
+"""Characters of all looks together: of what a child prints only so much is kept (`probes.child`),
+and memory, told last, must find room. Eight GPUs take about 36,000 a look.
+"""
 
 
 @dataclass(slots=True)
@@ -77,7 +81,7 @@ class Watcher:
         tool = Tool("nvml")
         for _ in range(WATCHES):
             ended = tool.run(self._command, WATCH_LIMIT, environment=self._environment)
-            if ended.hung:
+            if ended.hung or sum(map(len, [*self.outputs, ended.output])) > WATCH_ROOM:
                 return
             self.outputs.append(ended.output)
 

@@ -235,15 +235,18 @@ def test_a_clock_or_a_link_is_blamed_only_for_what_several_looks_at_work_have_in
     assert complaints(judge(replace(exam, loaded=tuple(views)), parts, {})) == expected
 
 
-def test_nvml_is_asked_several_times_while_devices_work(tmp_path):
+@pytest.mark.parametrize(("size", "looks"), [(36_000, WATCHES), (60_000, 2), (200_000, 0)])
+def test_nvml_is_asked_several_times_while_devices_work_as_far_as_there_is_room(
+    tmp_path, size, looks
+):
     script = tmp_path / "asked"
-    script.write_text('#!/bin/sh\necho "{}"\n')
+    script.write_text(f"#!/bin/sh\nhead -c {size} /dev/zero | tr '\\0' ' '\n")
     script.chmod(0o755)
     watcher = Watcher([str(script)], {})
     watcher.start()
     watcher._thread.join(60)
     lines = "\n".join(json.dumps({"loaded": each}) for each in watcher.outputs)
-    assert len(read(lines).loaded) == WATCHES
+    assert len(read(lines).loaded) == looks
 
 
 def test_no_gpu_library_comes_into_the_process_that_asks():
