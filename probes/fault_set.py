@@ -42,6 +42,8 @@ reset, a driver reload, a boot or a change of MIG legitimately stalls the driver
 down for a while; heat and clocks waver. What is unambiguous stands at once."""
 PATIENCE: Mapping[str, int] = MappingProxyType({Check.DCGM: 3})
 """The same by check, where it is more: what DCGM calls a failure may be one error in a minute."""
+LASTING: Mapping[str, int] = MappingProxyType({"driver:not-loaded": 3})
+"""The same by code: who renews a driver takes it out first."""
 
 ADVICE_RISING = (
     Advice.NONE,
@@ -245,10 +247,10 @@ class FaultSet:
         self.standing = {key: old for key, old in self.standing.items() if not ended(old)}
 
 
-def strikes(check: str, fault: FaultName) -> int:
+def strikes(check: str, fault: FaultName, code: str = "") -> int:
     """How often in a row a check must find a fault before it stands."""
     patience = 1 if fault is FaultName.MONITOR_SILENT else PATIENCE.get(check, 1)
-    return max(STRIKES.get(fault, 1), patience)
+    return max(STRIKES.get(fault, 1), patience, LASTING.get(code, 1))
 
 
 def _speaks_for(well: Part, part: Part) -> bool:
@@ -260,7 +262,7 @@ def _stands(old: Standing) -> bool:
     """Whether it was seen often enough; what the log or the driver itself says, it says once, and
     an active check takes its time to be sure."""
     unambiguous = old.source in ("", *ACTIVE) or old.claim.verdict
-    return unambiguous or old.count >= strikes(old.source, old.claim.fault)
+    return unambiguous or old.count >= strikes(old.source, old.claim.fault, old.claim.code)
 
 
 def _key(source: str, claim: Claim) -> Key:

@@ -97,9 +97,10 @@ ABOUT: Mapping[Check, About] = MappingProxyType(
             "is the driver loaded and of one version, does a thread hang in it,"
             " do the fabric manager and IMEX run?",
             "/proc/driver/nvidia/version, /sys/module/nvidia/version, NVML, /proc/*/task/*/stat and"
-            " wchan, systemd's wants",
+            " wchan, /proc/uptime, systemd's wants",
             (FaultName.CONFIG_MISMATCH, FaultName.DRIVER_HUNG, FaultName.FABRIC_NOT_READY),
-            "the same thread in uninterruptible sleep over three rounds is a hang",
+            "the same thread in uninterruptible sleep over three rounds is a hang; a driver that"
+            " has not come yet is awaited for 15 minutes after a boot, and then for three rounds",
         ),
         Check.HOST: About(
             "are the host's disks writable and not full, and is its clock synchronised?",

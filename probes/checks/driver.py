@@ -3,12 +3,14 @@
 Its parts must be of one version (an upgrade may be under way: hold). A thread that sleeps
 uninterruptibly in the driver over several rounds is a hang, whatever NVML says. A fabric manager
 or IMEX daemon that should run and does not keeps the fabric from carrying anything. A driver that
-is not there is a mismatch.
+is not there is a mismatch, unless it may still be on its way: one that comes in a container is put
+into the kernel minutes after each boot.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from types import MappingProxyType
 
@@ -25,6 +27,9 @@ from probes.stuck import Thread, threads_in_driver
 
 ROUNDS = 3
 """Rounds in which the same thread must be seen asleep: for a moment it is normal."""
+ARRIVAL = 900.0
+"""Seconds after a boot in which a driver that this boot has not seen yet is awaited: a container
+may have to compile it, and a hold of the node could keep that container away."""
 _VERSION = re.compile(r"\b(\d{3}\.\d{2,3}(?:\.\d{2,3})?)\b")
 SERVICES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -41,7 +46,7 @@ def check(subject: Subject) -> tuple[Finding, ...]:
     """One finding a trouble, or one ok; nothing where there is no NVIDIA driver at all."""
     root = subject.machine.root
     if not (root / "proc/driver/nvidia").exists():
-        return (_not_loaded(_gpus(subject)),)
+        return (_not_loaded(subject, _gpus(subject)),)
     found = (*_versions(subject), *_stuck(subject), *_services(root))
     return found or (ok(Check.DRIVER, HOST),)
 
@@ -67,14 +72,27 @@ def _gpus(subject: Subject) -> int:
         return 0
 
 
-def _not_loaded(gpus: int) -> Finding:
-    """An upgrade may be under way, or the driver refuses: either way nothing new may start."""
+def _not_loaded(subject: Subject, gpus: int) -> Finding:
+    """An upgrade may be under way, or the driver refuses: either way nothing new may start. Until
+    it has come in this boot, or should have, nobody can tell."""
     code = "driver:not-loaded"
     if not gpus:
         return unknown(Check.DRIVER, HOST, code, "no /proc/driver/nvidia, and no GPU on the bus")
     said = f"{gpus} GPUs on the bus, and no driver for them"
+    uptime = _uptime(subject.machine.root)
+    if uptime < ARRIVAL and not subject.naming.gpus:
+        said = f"{said} yet, {uptime:.0f} s after the boot"
+        return unknown(Check.DRIVER, HOST, "driver:not-yet", said)
     name = FaultName.CONFIG_MISMATCH
     return fault(Check.DRIVER, HOST, name, code, Advice.HOLD, said, Severity.DEGRADED)
+
+
+def _uptime(root: Path) -> float:
+    """Seconds since the boot; where nobody can tell, it was long ago."""
+    try:
+        return float((root / "proc/uptime").read_text("ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return inf
 
 
 def _versions(subject: Subject) -> Iterator[Finding]:

@@ -2,14 +2,19 @@
 
 import os
 import shutil
+from datetime import UTC, datetime
 
 import pytest
 
 from fleet.finding import Verdict
 from probes import checks, expectations
+from probes.fault_set import FaultSet
 from probes.nvml.view import View
+from probes.parts import Gpu, Naming
 from tests.machines.tree import KINDS, Tree, write
 from tests.whose.proc import POD_A, Proc, in_pod
+
+NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -69,6 +74,33 @@ def test_without_a_driver_nothing_is_said_to_be_well(tree):
     assert look(tree, "driver") == {("config-mismatch", "driver:not-loaded")}
     shutil.rmtree(tree.root / "sys/bus/pci/devices")
     assert look(tree, "driver") == {("unknown", "driver:not-loaded")}
+
+
+@pytest.mark.parametrize(
+    ("uptime", "seen", "expected"),
+    [
+        ("120.50 900.10", {}, ("unknown", "driver:not-yet")),
+        ("120.50 900.10", {"0000:53:00": Gpu(0)}, ("config-mismatch", "driver:not-loaded")),
+        ("899.99 1.00", {}, ("unknown", "driver:not-yet")),
+        ("900.00 1.00", {}, ("config-mismatch", "driver:not-loaded")),
+        ("", {}, ("config-mismatch", "driver:not-loaded")),
+        ("soon", {}, ("config-mismatch", "driver:not-loaded")),
+    ],
+)
+def test_a_driver_that_this_boot_has_not_seen_is_awaited_for_a_while(tree, uptime, seen, expected):
+    (tree.root / "proc/driver/nvidia").rename(tree.root / "gone")
+    write(tree.root / "proc/uptime", uptime)
+    tree.subject.naming = Naming(seen, tree.root)
+    assert look(tree, "driver") == {expected}
+
+
+def test_a_driver_that_is_away_for_less_than_three_rounds_is_being_renewed(tree):
+    (tree.root / "proc/driver/nvidia").rename(tree.root / "gone")
+    faults, stand = FaultSet(), []
+    for _ in range(3):
+        faults.judge(checks.PASSIVE["driver"](tree.subject), NOW)
+        stand.append([each.key for each in faults.faults(tree.subject.naming)])
+    assert stand == [[], [], ["host config-mismatch"]]
 
 
 def test_the_same_thread_asleep_in_the_driver_for_three_rounds_is_a_hang(tree):
