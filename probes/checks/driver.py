@@ -22,6 +22,7 @@ from fleet.pod import hit
 from probes import services
 from probes.checks.presence import gpus_on_bus
 from probes.checks.subject import Subject, fault, ok, unknown
+from probes.nvml.view import DRIVER_NOT_LOADED
 from probes.processes import read_process
 from probes.stuck import Thread, threads_in_driver
 
@@ -45,7 +46,7 @@ _SAY_A_VERSION = {"kernel": "proc/driver/nvidia/version", "module": "sys/module/
 def check(subject: Subject) -> tuple[Finding, ...]:
     """One finding a trouble, or one ok; nothing where there is no NVIDIA driver at all."""
     root = subject.machine.root
-    if not (root / "proc/driver/nvidia").exists():
+    if not _loaded(subject):
         return (_not_loaded(subject, _gpus(subject)),)
     found = (*_versions(subject), *_stuck(subject), *_services(root))
     return found or (ok(Check.DRIVER, HOST),)
@@ -62,6 +63,14 @@ def versions(root: Path) -> dict[str, str]:
         if said:
             found[name] = said[1]
     return found
+
+
+def _loaded(subject: Subject) -> bool:
+    """By the kernel's word and by NVML's."""
+    if not (subject.machine.root / "proc/driver/nvidia").exists():
+        return False
+    said = subject.nvml().init
+    return said is None or said.code != DRIVER_NOT_LOADED
 
 
 def _gpus(subject: Subject) -> int:

@@ -50,7 +50,7 @@ EXITS: Mapping[int, tuple[str, FaultName | None, Advice]] = MappingProxyType(
         4: ("not-permitted", None, Advice.NONE),
         6: ("no-devices", None, Advice.NONE),
         8: ("power-cable", FaultName.POWER, Advice.HAND_OFF),
-        9: ("driver-not-loaded", FaultName.CONFIG_MISMATCH, Advice.HOLD),
+        9: ("driver-not-loaded", None, Advice.NONE),
         10: ("interrupts", FaultName.DRIVER_HUNG, Advice.REBOOT),
         12: ("library-not-found", FaultName.CONFIG_MISMATCH, Advice.HOLD),
         13: ("function-not-found", None, Advice.NONE),
@@ -60,7 +60,8 @@ EXITS: Mapping[int, tuple[str, FaultName | None, Advice]] = MappingProxyType(
         18: ("version-mismatch", FaultName.CONFIG_MISMATCH, Advice.HOLD),
     }
 )
-"""Exit codes of nvidia-smi (NVML's return codes) that say something of their own. One that is in
+"""Exit codes of nvidia-smi (NVML's return codes) that say something of their own. That there is no
+driver is for the check `driver` to judge. One that is in
 no table, 255 (internal error) among them, tells nothing."""
 _NO_HANDLE = re.compile(r"unable to determine the device handle for gpu(.*)", re.I)
 _NO_DEVICES = re.compile(r"no devices were found", re.I)

@@ -14,9 +14,9 @@ from probes.nvml import view
 from probes.nvml.view import Mute, View
 
 WHAT = "NVML"
-MEANS: Mapping[int, tuple[str, FaultName, Advice]] = MappingProxyType(
+MEANS: Mapping[int, tuple[str, FaultName | None, Advice]] = MappingProxyType(
     {
-        view.DRIVER_NOT_LOADED: ("driver-not-loaded", FaultName.CONFIG_MISMATCH, Advice.HOLD),
+        view.DRIVER_NOT_LOADED: ("driver-not-loaded", None, Advice.NONE),
         view.VERSION_MISMATCH: ("version-mismatch", FaultName.CONFIG_MISMATCH, Advice.HOLD),
         view.INTERRUPTS: ("interrupts", FaultName.DRIVER_HUNG, Advice.REBOOT),
         view.CORRUPTED_INFOROM: ("inforom", FaultName.INFOROM, Advice.HOLD),
@@ -24,15 +24,15 @@ MEANS: Mapping[int, tuple[str, FaultName, Advice]] = MappingProxyType(
         view.RESET_REQUIRED: ("reset-required", FaultName.FIRMWARE_HALTED, Advice.RESET_GPU),
     }
 )
+"""That there is no driver is unknown here: the check `driver` can tell whether one is awaited."""
 
 
 def refused(check: str, part: Part, said: Mute, what: str) -> Finding:
     """The finding that a return code stands for; unknown where it stands for none."""
-    meaning = MEANS.get(said.code)
+    word, name, advice = MEANS.get(said.code, (str(said.code), None, Advice.NONE))
     evidence = f"{what}: {said}"
-    if meaning is None:
-        return unknown(check, part, f"nvml:{said.code}", evidence)
-    word, name, advice = meaning
+    if name is None:
+        return unknown(check, part, f"nvml:{word}", evidence)
     return fault(check, part, name, f"nvml:{word}", advice, evidence)
 
 

@@ -9,7 +9,7 @@ import pytest
 from fleet.finding import Verdict
 from probes import checks, expectations
 from probes.fault_set import FaultSet
-from probes.nvml.view import View
+from probes.nvml.view import DRIVER_NOT_LOADED, Mute, View
 from probes.parts import Gpu, Naming
 from tests.machines.tree import KINDS, Tree, write
 from tests.whose.proc import POD_A, Proc, in_pod
@@ -92,6 +92,12 @@ def test_a_driver_that_this_boot_has_not_seen_is_awaited_for_a_while(tree, uptim
     write(tree.root / "proc/uptime", uptime)
     tree.subject.naming = Naming(seen, tree.root)
     assert look(tree, "driver") == {expected}
+
+
+def test_a_driver_that_nvml_does_not_find_is_not_there(tree):
+    tree.subject._view = View(init=Mute(DRIVER_NOT_LOADED))
+    assert look(tree, "driver") == {("config-mismatch", "driver:not-loaded")}
+    assert look(tree, "presence") == {("unknown", "nvml:driver-not-loaded")}
 
 
 def test_a_driver_that_is_away_for_less_than_three_rounds_is_being_renewed(tree):

@@ -243,7 +243,7 @@ def test_a_driver_that_does_not_answer_is_the_fault(subject, sound, name):
     ("output", "fault", "word"),
     [
         ("", "unknown", "nvml:999"),
-        ('{"init": [9]}', "config-mismatch", "nvml:driver-not-loaded"),
+        ('{"init": [9]}', "unknown", "nvml:driver-not-loaded"),
         ('{"init": [18]}', "config-mismatch", "nvml:version-mismatch"),
         ('{"driver": "1", "count": [15]}', "gpu-lost", "nvml:gpu-lost"),
         ('{"driver": "1", "count": 8}', "unknown", "nvml:incomplete"),
