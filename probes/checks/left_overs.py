@@ -5,6 +5,7 @@ who tries something, may take a while: only what stays for long is a left-over. 
 cannot be told to be anybody's are not accused.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ SECONDS, ROUNDS = 600.0, 3
 end a pod with a long grace, and somebody may just be looking."""
 DAEMONS = ("nvidia-persiste", "nvidia-cuda-mps", "nv-hostengine", "nv-fabricmanage", "nvidia-smi")
 """What may have a GPU open on the host's behalf, by the 15 characters that the kernel keeps."""
+POD_GONE = "process:pod-gone"
 PODS = "var/lib/kubelet/pods"
 """A folder for each pod that this node's kubelet has not put away yet, named by its UID."""
 
@@ -33,6 +35,8 @@ def check(subject: Subject) -> tuple[Finding, ...]:
         return (unknown(Check.LEFT_OVERS, HOST, "left-overs:namespace", said),)
     heard = listed(subject)
     accused = {each: why for each, _ in heard.running if (why := _left_over(subject, each))}
+    if POD_GONE in accused.values() and not _kept_here(subject.machine.root):
+        accused = {each: why for each, why in accused.items() if why != POD_GONE}
     lasting = _lasting(subject, accused)
     return tuple(found for part in sorted(heard.told) for found in _of(part, heard, lasting))
 
@@ -83,12 +87,26 @@ def _left_over(subject: Subject, process: Process) -> str:
     if not process.owner.pod:
         return "process:no-pod"
     gone = _put_away(subject.machine.root / PODS, process.owner.pod)
-    return "process:pod-gone" if gone else ""
+    return POD_GONE if gone else ""
 
 
 def _put_away(pods: Path, uid: str) -> bool:
     """Whether the kubelet knows a pod no more; where its folder is elsewhere, nobody can tell."""
     return pods.is_dir() and not (pods / uid).exists()
+
+
+def _kept_here(root: Path) -> bool:
+    """Whether the folder of pods is the kubelet's own: it has one of which a process runs.
+
+    A kubelet with another root may leave an empty folder here, or an old one.
+    """
+    try:
+        known = set(os.listdir(root / PODS))
+        pids = [int(each) for each in os.listdir(root / "proc") if each.isdigit()] if known else []
+    except OSError:
+        return False
+    owners = (each.owner for each in (read_process(root, pid) for pid in pids) if each)
+    return any(owner.pod in known for owner in owners if owner)
 
 
 def _lasting(subject: Subject, accused: dict[Process, str]) -> dict[Process, str]:

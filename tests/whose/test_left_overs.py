@@ -18,7 +18,7 @@ from probes.machine import Machine
 from probes.nvml.view import GpuView, Mute, View
 from probes.parts import Gpu, Naming
 from probes.processes import Heard
-from tests.whose.proc import OF_THE_HOST, POD_A, Proc, in_pod
+from tests.whose.proc import OF_THE_HOST, POD_A, POD_B, Proc, in_pod
 
 ROUND = 120.0
 ENOUGH = 6
@@ -74,6 +74,8 @@ def test_a_process_of_the_host_that_stays_is_a_fault(node, proc, kind):
 
 def test_a_process_whose_pod_the_kubelet_has_put_away_is_a_fault(node, proc):
     proc.run(7, in_pod(POD_A), started=50)
+    proc.run(8, in_pod(POD_B), started=50)
+    proc.know(POD_B)
     node.list(7)
     assert node.rounds()[GPU0].code == "process:pod-gone"
 
@@ -125,6 +127,16 @@ def test_whose_it_is_cannot_be_told_is_no_accusation(node, proc):
     proc.run(8, in_pod(POD_A), started=50)
     (proc.root / "var/lib/kubelet/pods").rmdir()  # the kubelet keeps its pods elsewhere
     node.list(7, 8, 9)
+    assert node.rounds()[GPU0].verdict is Verdict.OK
+
+
+@pytest.mark.parametrize("left_behind", [False, True])
+def test_a_folder_that_knows_no_pod_that_runs_is_not_the_kubelets(node, proc, left_behind):
+    proc.run(7, in_pod(POD_A), started=50)
+    proc.run(8, OF_THE_HOST, started=50)
+    if left_behind:
+        proc.know(POD_B)
+    node.list(7)
     assert node.rounds()[GPU0].verdict is Verdict.OK
 
 
