@@ -3,8 +3,9 @@
 A fault of the log is an event: it ends with a new boot, with a reset or a passed verify of its part
 that is later than its last line (sequence numbers, not clocks), or with the driver's word that
 nothing is to be done. A fault that a check reads as a level ends when the same check has passed
-often enough. What only a step can look for (an active check) is found by one, and ends when the
-same check passes in a later one. Silence ends nothing.
+often enough. What DCGM says ends with a boot or a repair, too: who set its watches may be gone, and
+what it still sees it says again. What only a step can look for (an active check) is found by one,
+and ends when the same check passes in a later one. Silence ends nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -113,8 +114,16 @@ class FaultSet:
         )
 
     def new_boot(self) -> None:
-        """End every fault of the log: they were of another boot."""
-        self._drop(lambda old: not old.source)
+        """End every fault of the log and of DCGM: they were of another boot."""
+        self._drop(lambda old: old.source in ("", Check.DCGM))
+
+    def lapse(self, part: Part, at: datetime) -> None:
+        """A part was repaired or proven then: what DCGM began to say before is believed no more."""
+        self._drop(
+            lambda old: (
+                old.source == Check.DCGM and covers(part, old.claim.part) and old.since <= at
+            )
+        )
 
     def judge(self, findings: Sequence[Finding], now: datetime) -> None:
         """Take in one round of checks; unknown neither claims nor ends anything."""

@@ -134,6 +134,7 @@ def apply_records(faults: FaultSet, records: Sequence[Record]) -> None:
         if record.kind in (Kind.RESET, Kind.VERIFY):
             for part in record.parts:
                 faults.clear(part, record.through)
+                faults.lapse(part, record.at)
         if record.kind is Kind.VERIFY:
             for part in record.parts:
                 faults.prove(part, record.checks, record.at)

@@ -18,7 +18,7 @@ GRACE = 3
 BY_NATURE = frozenset(
     {
         *("adapters:expectation-unknown", "nvml:not-supported", "presence:none"),
-        "left-overs:namespace",
+        *("left-overs:namespace", "dcgm:no-watches"),
     }
 )
 """Codes of what nobody can tell here: no doubt about the node's health."""

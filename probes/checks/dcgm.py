@@ -45,7 +45,8 @@ def check(subject: Subject) -> tuple[Finding, ...]:
         return _unheard(subject, ended)
     subject.heard.add(engine.DCGMI)
     if report is None:
-        return (ok(Check.DCGM, HOST, "DCGM answers; nobody set its watches"),)
+        said = "DCGM answers; nobody set its watches"
+        return (unknown(Check.DCGM, HOST, "dcgm:no-watches", said),)
     return _judged(subject, report)
 
 

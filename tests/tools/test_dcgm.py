@@ -1,16 +1,20 @@
 """DCGM's watches: sound, failing, warning, gone, mute, saying what nobody knows, and back."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.fault import FaultName
+from fleet.part import HOST, Part
+from probes.agent.untold import Untold
 from probes.checks import dcgm_engine as engine
 from probes.dcgm import discovery, health
 from probes.dcgm.health import Health, Trouble, Word
 from probes.fault_set import FaultSet
+from probes.log_faults import apply_records
+from probes.records import Kind, Record
 from tests.tools.fake_dcgmi import tree
 from tests.tools.machine import MISSING, said, well
 
@@ -143,10 +147,44 @@ def test_a_grandchild_that_keeps_the_pipe_open_does_not_matter(tools):
     assert said(tools.look("dcgm")) == set()
 
 
-def test_without_watches_it_answers_and_tells_of_no_gpu(tools):
+def test_without_watches_it_can_tell_of_nothing_and_no_node_is_doubted_for_it(tools):
     tools.say(watched=False)
-    findings = tools.look("dcgm")
-    assert (said(findings), well(findings)) == (set(), {"host"})
+    findings, untold = tools.look("dcgm"), Untold()
+    assert said(findings) == {("host", "unknown", "dcgm:no-watches")}
+    assert well(findings) == set()
+    for _ in range(5):
+        untold.round(findings)
+    assert untold.conditions() == {}
+
+
+def test_what_it_said_outlives_its_watches_and_ends_with_a_repair_or_a_boot(tools):
+    def stands(faults: FaultSet) -> bool:
+        return bool(faults.faults(tools.subject.naming))
+
+    def sick() -> FaultSet:
+        faults = FaultSet()
+        tools.say(troubles=[FAILING], watched=True)
+        for _ in range(3):
+            faults.judge(tools.look("dcgm"), NOW)
+        tools.say(watched=False)
+        for _ in range(3):
+            faults.judge(tools.look("dcgm"), NOW)
+        return faults
+
+    faults = sick()
+    assert stands(faults)
+    faults.new_boot()
+    assert not stands(faults)
+    for kind in (Kind.RESET, Kind.VERIFY):
+        for part, at, ended in (
+            (Part("gpu:1"), NOW, True),
+            (HOST, NOW, True),
+            (Part("gpu:0"), NOW, False),
+            (Part("gpu:1"), NOW - timedelta(seconds=1), False),
+        ):
+            faults = sick()
+            apply_records(faults, [Record("r", kind, "b", (part,), 0, at)])
+            assert stands(faults) is not ended
 
 
 def test_only_what_lasts_stands_and_it_ends_when_the_watches_are_quiet(tools):
