@@ -172,10 +172,13 @@ ABOUT: Mapping[Check, About] = MappingProxyType(
 
 LEFT_OUT: Mapping[str, str] = MappingProxyType(
     {
-        "inforom (A6)": "asking NVML takes long on some boards; Xid 93 and 125, nvidia-smi's exit"
-        " status 14 and DCGM's watch tell of it",
+        "inforom (A6)": "asking NVML takes long on some boards; Xid 93 and 125, NVML's refusal of a"
+        " corrupted one and DCGM's watch tell of it; nvidia-smi's exit status 14 only where NVML is"
+        " not to be had",
         "nvidia-smi beside NVML (B4)": "asked only where NVML tells nothing: two tools in the"
         " driver are one too many",
+        "DCGM that runs only as a Pod (B5, J5)": "`dcgmi` is neither on such a host nor in our"
+        " image, so `dcgm` says nothing and `dcgm-diag` that there is no DCGM",
         "DCGM diagnosis of level 4 (J5)": "one to two hours, for a person",
         "rows remapped so far (C5)": "a lifetime count never clears: a metric",
         "effective and symbol bit error rates (E4)": "ratios over the whole life"
@@ -189,6 +192,12 @@ LEFT_OUT: Mapping[str, str] = MappingProxyType(
         " the link's state tell",
         "power smoothing (G6)": "Xid 162-165 tell of it and move nothing",
         "EFA remote errors (H6)": "they accuse another node",
+        "flaps of adapters (H4)": "`link_downed` must rise in two rounds in a row, so one flap an"
+        " hour accuses nobody; Ethernet's `carrier_changes` are not read",
+        "pairs of nodes (J4)": "who is to blame is told by `policies/pairwise.py`, and ranks can"
+        " add up over nodes, but nothing starts them on two nodes yet",
+        "two unrelated jobs that fail on one GPU": "whether two pods are of one job only the API"
+        " server says, which the agent does not ask (decision 21)",
         "memory, zombies, process ids (I2)": "the kubelet's own conditions say so",
     }
 )
