@@ -81,7 +81,7 @@ class EndJobActivities:
         if isinstance(found, Job):
             return found
         if found is None:
-            what = "was hit" if hit.alone else "may hold the GPU"
+            what = "was hit" if hit.told else "may hold the GPU"
             return succeeded(f"no pod that {what} is left", sight.node)
         names = ", ".join(found[:NAMED]) + (" and more" if len(found) > NAMED else "")
         what = f"it cannot be told which of these the fault concerns: {names}"

@@ -19,9 +19,12 @@ STATIC = "kubernetes.io/config.hash"
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """The UIDs of pods that were hit; `alone`: nobody else is concerned by any of the faults."""
+    """The UIDs of pods that were hit; `told`: every fault names some; `alone`: nobody else is
+    concerned by any of the faults.
+    """
 
     pods: frozenset[str] = frozenset()
+    told: bool = False
     alone: bool = False
 
     def has(self, pod: Manifest) -> bool:
@@ -37,8 +40,12 @@ def uids_of(pod: Manifest) -> tuple[str, ...]:
 
 
 def hit_by(request: StepRequest, node: NodeState, now: datetime) -> Hit:
-    """The pods that the request's faults hit. One fault that names none, and others may be."""
+    """The pods that the request's faults hit. One fault that names none, and others may be.
+
+    A condition that names nobody (any more) takes nothing away from what the incident knew.
+    """
     said = {each.key: each.pods for each in read_own(node, now).faults}
-    pods = [said.get(each.key, each.pods) for each in request.faults]
-    alone = all(each.name in ONE_PROCESS for each in request.faults) and all(pods)
-    return Hit(frozenset(uid for each in pods for uid in each), alone and bool(pods))
+    pods = [said.get(each.key) or each.pods for each in request.faults]
+    told = bool(pods) and all(pods)
+    alone = told and all(each.name in ONE_PROCESS for each in request.faults)
+    return Hit(frozenset(uid for each in pods for uid in each), told, alone)

@@ -42,15 +42,20 @@ def sick_job(
     """The job to end: that of the pods that were hit or hold the sick GPU, else the only one with
     GPUs. Where a fault concerns nobody but the pods that it hit, it is theirs or nobody's.
 
+    Pods that were hit and are gone may have left by this very step, whose answer was lost: the job
+    that is left then is not taken for theirs.
+
     None: no pod that is concerned is left. Names: more than one job may be, or a pod has none.
     """
     running = [each for each in pods if _is_work(each)]
     struck = [each for each in running if hit.has(each)]
     held = [each for each in running if hit.has(each) or sick.held_by(each) is True]
     maybe = [each for each in running if may_hold_gpu(each) and sick.held_by(each) is None]
-    concerned = struck if hit.alone else held or maybe
+    rest = [] if hit.told else maybe
+    concerned = struck if hit.alone else held or rest
     jobs = {job_of(each, labels) for each in concerned}
-    if len(jobs) == 1 and None not in jobs:
+    known = bool(held) or not hit.pods
+    if known and len(jobs) == 1 and None not in jobs:
         return jobs.pop()
     return tuple(sorted(_name(each, labels) for each in concerned)) or None
 

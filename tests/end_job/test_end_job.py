@@ -169,7 +169,8 @@ A["metadata"]["uid"], B["metadata"]["uid"] = UID_A, UID_B
         ((HITTING,), (), "ab"),
         ((replace(HITTING, pods=(UID_A,)), FAULT), (), ["a"]),
         ((replace(FAULT, pods=(UID_B,)),), (), ["b"]),
-        ((replace(FAULT, pods=(GONE,)),), (), "ab"),
+        ((replace(FAULT, pods=(GONE,)),), (), ()),
+        ((replace(HITTING, pods=(UID_A,)),), (HITTING,), ["a"]),
         ((replace(HITTING, pods=(GONE,)),), (), ()),
         ((replace(HITTING, pods=(GONE,)), FAULT), (), "ab"),
     ],
@@ -179,7 +180,8 @@ A["metadata"]["uid"], B["metadata"]["uid"] = UID_A, UID_B
         "nobody says whom",
         "another fault beside it names nobody",
         "an error of the GPU that one process met",
-        "whom it met is gone: others may hold the GPU",
+        "whom it met is gone: a verify says what is left",
+        "a condition that names nobody takes back nothing",
         "whom it struck is gone: nobody else is concerned",
         "whom it struck is gone, and another fault may concern others",
     ],
@@ -192,6 +194,24 @@ def test_whose_work_was_hit_decides_as_far_as_it_goes(faults, said, ended):
     else:
         assert isinstance(found, tuple | None)
         assert len(found or ()) == len(ended)
+
+
+def test_who_is_left_is_not_taken_for_the_job_that_was_hit_and_left():
+    """Another fault names nobody: whether this one is concerned cannot be told."""
+    faults = (replace(HITTING, pods=(UID_A,)), FAULT)
+    hit = hit_by(request_for(identity(), Step.END_JOB, faults=faults), node_that(()), now())
+    assert sick_job([B], LABELS, SickGpus((), b""), hit) == ("default/b (job default/b)",)
+
+
+async def test_r30_once_the_job_that_was_hit_left_the_only_other_one_stays(cluster, temporal):
+    """The worker died before the first try's end was on record."""
+    node, hit, _ = await two_jobs(cluster)
+    met = replace(FAULT, pods=(hit,))
+    await sick_with(cluster, met)
+    for _ in range(2):
+        outcome = await temporal.run(ends(cluster), request(node, faults=(met,)))
+        assert outcome.kind is OutcomeKind.SUCCEEDED
+        assert await cluster.pods() == {"b-0"}
 
 
 def node_that(said):
