@@ -9,6 +9,9 @@ from fleet.outcome import Outcome, OutcomeKind
 from fleet.request import StepRequest
 from fleet.step import NodeStepReport, NodeStepRequest, NodeStepResult
 
+LOCKED = "gpu-locked"
+"""What the node reports when another step of ours, a proof perhaps, held the GPUs for too long."""
+
 
 def step_request(request: StepRequest) -> NodeStepRequest:
     """What the Pod is told; its not-after is the step's own deadline."""
@@ -35,6 +38,8 @@ def repair_outcome(
     match report.result:
         case NodeStepResult.DONE:
             outcome = succeeded(report.reason, node)
+        case NodeStepResult.FAILED if report.reason == LOCKED:  # nothing was begun
+            outcome = ended(OutcomeKind.TRANSIENT, LOCKED, report.reason, node)
         case NodeStepResult.FAILED:
             outcome = ended(OutcomeKind.PERMANENT, f"{step}-failed", report.reason, node)
         case NodeStepResult.REFUSED:

@@ -46,6 +46,13 @@ async def test_r21_what_the_node_says_decides_and_a_refusal_is_no_verdict(
     assert outcome.findings == ()
 
 
+async def test_a_reset_that_another_step_of_ours_kept_away_was_not_tried(cluster, temporal):
+    node = await cluster.add_node()
+    answers(cluster, NodeStepResult.FAILED, reason="gpu-locked")
+    outcome = await temporal.run(resets(cluster), request_for(node, Step.RESET_GPU))
+    assert (outcome.kind, outcome.reason) == (OutcomeKind.TRANSIENT, "gpu-locked")
+
+
 @pytest.mark.parametrize("ready", [True, False])
 async def test_r20_a_pod_that_may_hold_a_gpu_keeps_the_reset_away(cluster, temporal, ready):
     node = await cluster.add_node()
