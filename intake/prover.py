@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 
 from fleet.errors import Ambiguous, Refused, Transient
 from fleet.node import NodeState
+from fleet.proof import Why
+from fleet.proving import ProveTask
 from intake.admission import Rank
 from intake.settings import Settings
 from intake.surroundings import Surroundings
@@ -47,7 +49,8 @@ _DOUBLINGS = 16
 
 
 class Prover:
-    """Bounded by the number of nodes. Without the port, or in dry run, nobody is asked.
+    """Bounded by the number of nodes. Without the port nobody is asked, and in dry run only for
+    what a sweep has left: such a run proves nothing and takes its taint off.
 
     `busy` names nodes of which our record may be older than our own last write, a hold perhaps.
     """
@@ -72,7 +75,9 @@ class Prover:
             self.forget(name)
             return
         self._nodes[name] = node
-        if node.mark:  # an incident has it: when that is over, it is asked for at once
+        if (
+            node.mark and self._task(node, now) is None
+        ):  # an incident has it: when that is over, it is asked for at once
             self._asked.pop(name, None)
         if self._is_due(node, now):
             self._queue.put(name, (0, now, name))
@@ -84,12 +89,17 @@ class Prover:
 
     async def run(self) -> None:
         """Ask until cancelled."""
-        if self._given.proofs is None or not self._given.rules.proves:
+        if self._given.proofs is None:
             return
         await self._queue.run(self._ask)
 
+    def _task(self, node: NodeState, now: datetime) -> ProveTask | None:
+        task = task_of(node, now)
+        asked = task and (self._given.rules.proves or task.why is Why.SWEEP)
+        return task if asked else None
+
     def _is_due(self, node: NodeState, now: datetime) -> bool:
-        if task_of(node, now) is None:
+        if self._task(node, now) is None:
             return False
         asked = self._asked.get(node.identity.name)
         return asked is None or due_again(asked, _about(node), now, self._settings)
@@ -98,7 +108,7 @@ class Prover:
         del rank
         await self._holds_idle.wait()
         node, now = self._nodes.get(name), self._given.clock.now()
-        task = task_of(node, now) if node else None
+        task = self._task(node, now) if node else None
         if node is None or task is None or self._given.proofs is None:
             return
         if self._busy(name) or not self._is_due(node, now):

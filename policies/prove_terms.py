@@ -23,6 +23,7 @@ class ProveTerms(Terms):
     label_scopes: tuple[str, ...]
     hand_offs_count_in: tuple[str, ...]
     harmless: tuple[FaultName, ...] = ()
+    dry_run: bool = False
 
     @classmethod
     def of(cls, policy: Policy) -> "ProveTerms":
@@ -33,7 +34,8 @@ class ProveTerms(Terms):
             scopes=policy.scopes,
             label_scopes=policy.label_scopes,
             hand_offs_count_in=policy.hand_offs_count_in,
-            harmless=tuple(each for each in FaultName if not policy.fault(each).hold),
+            harmless=tuple(each for each in FaultName if _is_harmless(policy, each)),
+            dry_run=policy.dry_run,
         )
 
     def lease(self, since: datetime) -> LeaseTerms:
@@ -46,3 +48,8 @@ class ProveTerms(Terms):
             since=since,
             patience=PATIENCE,
         )
+
+
+def _is_harmless(policy: Policy, name: FaultName) -> bool:
+    """No incident ever takes up such a fault, so it keeps no node from its work either."""
+    return not policy.fault(name).hold or policy.rehearsed(name)

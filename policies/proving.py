@@ -4,10 +4,11 @@ Pure. Whether a node has work is not known here: the watcher and this see Nodes,
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 
+from fleet.fault import FaultName
 from fleet.finding import Verdict
 from fleet.node import NodeState
 from fleet.outcome import Outcome, OutcomeKind
@@ -46,11 +47,17 @@ def why_not(node: NodeState, now: datetime) -> str:
 
 
 def task_of(node: NodeState, now: datetime) -> ProveTask | None:
-    """What the watcher asks for about a node with the taint, if it is its turn."""
+    """What the watcher asks for about a node with the taint, if it is its turn.
+
+    A sweep's taint is ours to take off whatever speaks against a proof: its run ends at once then.
+    """
     taint = node.unproven
-    if taint is None or why_not(node, now):
+    if taint is None:
         return None
-    return ProveTask(node.identity, node.boot_id, Why.of(taint.value))
+    why = Why.of(taint.value)
+    if why is not Why.SWEEP and why_not(node, now):
+        return None
+    return ProveTask(node.identity, node.boot_id, why)
 
 
 def sick(node: NodeState, now: datetime) -> bool:
@@ -80,14 +87,31 @@ def in_turn(late: Sequence[NodeState], turn: int, most: int) -> tuple[NodeState,
 
 def room(nodes: Iterable[NodeState], sweep: Sweep) -> int:
     """How many more may be taken now. Whoever carries our taint counts until an incident has it:
-    where a breaker keeps incidents from opening, sweeping stops by itself."""
+    where a breaker keeps incidents from opening, sweeping stops by itself. What people keep to
+    themselves stops nothing."""
     ours = (Why.SWEEP, Why.FOUND)
     out = [
         each
         for each in nodes
         if each.unproven and Why.of(each.unproven.value) in ours and each.mark is None
+        if each.managed and each.pause is None
     ]
     return max(0, sweep.at_once - len(out))
+
+
+def without_harmless(outcome: Outcome, harmless: Sequence[FaultName]) -> Outcome:
+    """What a try saw, less the faults that policy holds no node for: no incident takes them up, so
+    a taint for them would stay for ever. What else could not be told is still not told."""
+    findings = tuple(each for each in outcome.findings if each.fault not in harmless)
+    if outcome.kind is not OutcomeKind.PERMANENT or len(findings) == len(outcome.findings):
+        return outcome
+    verdicts = {each.verdict for each in findings}
+    if Verdict.FAULT in verdicts:
+        return replace(outcome, findings=findings)
+    kind = OutcomeKind.TRANSIENT if Verdict.UNKNOWN in verdicts else OutcomeKind.SUCCEEDED
+    found = dict.fromkeys(each.fault.value for each in outcome.findings if each.fault)
+    detail = f"nothing but what policy holds no node for: {', '.join(found)}"
+    return replace(outcome, kind=kind, reason="", detail=detail, findings=findings)
 
 
 class Next(Enum):

@@ -25,6 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from policies.lease_terms import LeaseTerms
     from policies.prove_terms import ProveTerms
     from policies.proving import ENDS, Next, after
+    from policies.rehearsal import DRY_RUN
 
 CHANGE_LIMIT = timedelta(minutes=5)
 """For a step that only changes the node and looks at it."""
@@ -58,7 +59,10 @@ class ProveNode:
         """Too late: an ask that had to wait was taken back."""
 
     async def _swept(self) -> ProofClosing:
-        """A node in service: nothing is done to it without a lease."""
+        """A node in service: nothing is done to it without a lease, and nothing in dry run."""
+        if self._terms.dry_run:
+            why = Outcome(OutcomeKind.CANCELLED, DRY_RUN, "dry run: nothing is swept")
+            return await self._closed(ProofEnd.STOPPED, why)
         lent = await self._step("prove-lease", "ask the disruption budget", self._lease_terms())
         try:
             if lent.kind is not OutcomeKind.SUCCEEDED:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -117,9 +118,26 @@ async def test_in_dry_run_and_without_the_port_nobody_is_asked(world, proofs):
     await world.add_node("n1", taints=[NEW], ready="True")
     async with world.watching(proofs=proofs, rules=PlainRules(proves=False)) as watcher:
         await world.swept(watcher)
+    assert proofs.calls == 0
     async with world.watching() as watcher:
         await world.swept(watcher)
     assert proofs.calls == 0
+
+
+async def test_what_a_dead_sweep_left_is_asked_for_whatever_speaks_against_a_proof(world, proofs):
+    """The run that follows proves nothing, and takes the taint off."""
+    about: list[dict[str, Any]] = [
+        {"labels": {"gpumend.io/managed": "false"}},
+        {"unschedulable": True},
+        {},
+    ]
+    for number, more in enumerate(about):
+        await world.add_node(f"n{number}", taints=[SWEPT], **{"ready": "True", **more})
+    async with world.watching(proofs=proofs, rules=PlainRules(proves=False)) as watcher:
+        await world.until(lambda: len(proofs.tasks) == len(about))
+        await world.swept(watcher)
+    assert sorted(proofs.names()) == ["n0", "n1", "n2"]
+    assert {each.why for each in proofs.tasks} == {Why.SWEEP}
 
 
 @pytest.mark.parametrize(

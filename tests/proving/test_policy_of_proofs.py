@@ -1,5 +1,6 @@
 """Which nodes are proven when, and what a try means: tables over pure functions."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -7,19 +8,32 @@ import pytest
 from console.node_facts import NodeFacts
 from console.show import IS_UNPROVEN, _cluster_says
 from fleet.fault import FaultName
+from fleet.names import MANAGED_LABEL
 from fleet.node import NodeState
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.proof import NEVER, Proof, Why, format_proof, parse_proof
 from policies.document import PolicyErrors, default_policy, load
 from policies.explain import render_proving
 from policies.prove_terms import ProveTerms
-from policies.proving import Next, after, due, in_turn, room, sick, task_of, why_not
+from policies.proving import (
+    Next,
+    after,
+    due,
+    in_turn,
+    room,
+    sick,
+    task_of,
+    why_not,
+    without_harmless,
+)
 from policies.proving_terms import Proving, Sweep
 from tests.cluster import FAULT, HOLD, mark
 from tests.proving.nodes import OK, SICK, UNKNOWN, a_node, taint
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 WEEK = Sweep(every=timedelta(days=7))
+TOLD = replace(SICK, fault=FaultName.THERMAL)
+"""A fault that policy only tells people of."""
 LATER = "2026-11-29T13:00:00Z"
 
 
@@ -57,6 +71,14 @@ def test_the_value_of_the_taint_says_why_and_anything_foreign_is_a_new_node(valu
 def test_nobody_is_asked_for_without_the_taint_or_while_an_incident_has_the_node():
     assert task_of(a_node(), NOW) is None
     assert task_of(a_node(taints=[taint()], marked=mark()), NOW) is None
+    assert task_of(a_node(taints=[taint(Why.FOUND)], unschedulable=True), NOW) is None
+
+
+@pytest.mark.parametrize("about", [{"marked": mark()}, {"unschedulable": True}, {"ready": "False"}])
+def test_what_a_sweep_left_on_a_node_is_asked_for_whatever_speaks_against_a_proof(about):
+    task = task_of(a_node(taints=[taint(Why.SWEEP)], **about), NOW)
+    assert task is not None
+    assert task.why is Why.SWEEP
 
 
 def proof(proven: datetime | None = None, tried: datetime | None = None) -> str:
@@ -126,6 +148,12 @@ def test_who_was_taken_and_is_nobodys_incident_takes_room(others, left):
     assert room(nodes, Sweep(at_once=2)) == left
 
 
+@pytest.mark.parametrize("theirs", [{"labels": {MANAGED_LABEL: "false"}}, {"pause": "mine"}])
+def test_a_node_that_people_keep_to_themselves_stops_no_sweep(theirs):
+    node = replace(a_node(taints=[taint(Why.FOUND)]), **theirs)
+    assert room([node], Sweep(at_once=1)) == 1
+
+
 KIND = OutcomeKind
 
 
@@ -143,6 +171,28 @@ KIND = OutcomeKind
 )
 def test_what_a_try_means(outcome, what):
     assert after(outcome) is what
+
+
+@pytest.mark.parametrize(
+    ("findings", "what"),
+    [
+        ((TOLD, OK), Next.PROVEN),
+        ((TOLD,), Next.PROVEN),
+        ((TOLD, UNKNOWN), Next.AGAIN),
+        ((TOLD, SICK), Next.FOUND),
+    ],
+)
+def test_a_fault_that_no_incident_takes_up_keeps_no_node_from_work(findings, what):
+    tried = Outcome(KIND.PERMANENT, "fault-found", findings=findings)
+    assert after(without_harmless(tried, (FaultName.THERMAL,))) is what
+    assert after(tried) is Next.FOUND
+
+
+@pytest.mark.parametrize("terms", ["hold: no", "dry_run: yes"])
+def test_harmless_is_what_policy_does_not_hold_for_or_only_rehearses(terms):
+    policy = load(f"faults:\n  thermal: {{{terms}}}\n", "p")
+    assert FaultName.THERMAL in ProveTerms.of(policy).harmless
+    assert FaultName.WRONG_RESULTS not in ProveTerms.of(policy).harmless
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"proven": "yesterday"}', '{"proven": 5}'])

@@ -220,6 +220,19 @@ async def test_a_proof_takes_each_way_to_its_end(server):
         await asyncio.gather(*(play(server.client, queue, stage, each) for each in BRANCHES))
 
 
+async def test_in_dry_run_what_a_sweep_left_is_taken_off_and_nothing_is_run(server):
+    queue, script, task = f"q-{uuid.uuid4()}", Script(), a_task(Why.SWEEP)
+    terms = ProveTerms.of(load("faults: {}\ndry_run: yes\n", "p"))
+    async with working(server.client, script, queue):
+        closing = await server.client.execute_workflow(
+            ProveNode.run,
+            args=[task, terms],
+            id=names.prove_workflow_id("c", task.node.name, "m1"),
+            task_queue=queue,
+        )
+    assert (closing.end, script.names()) == (ProofEnd.STOPPED, ["prove-end stopped"])
+
+
 async def test_a_proof_whose_worker_dies_between_taint_and_checks_goes_on_with_another(server):
     queue, script, task = f"q-{uuid.uuid4()}", Script(), a_task(Why.SWEEP)
     tainted = asyncio.Event()
