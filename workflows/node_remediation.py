@@ -32,11 +32,12 @@ with workflow.unsafe.imports_passed_through():
     from fleet.incident import Incident
     from fleet.message import Granted, HoldRemoved, Message, NodeGone, Reported
     from fleet.opening import Opening
-    from fleet.outcome import Outcome
+    from fleet.outcome import Outcome, OutcomeKind
     from fleet.report import Report
     from fleet.step import REPAIRS, Step
     from policies.decide import decide
     from policies.engine_fault import without_decision
+    from policies.ladder import Ending
     from policies.lease_terms import LeaseTerms
     from policies.rehearsal import READS, rehearse, without_rehearsed
     from policies.scene import Scene
@@ -223,10 +224,11 @@ class NodeRemediation(People):
         if act.request.step in (Step.LEASE, Step.GIVE_BACK):
             faults = [each.name for each in act.request.faults]
             terms = (LeaseTerms.of(self._policy, incident.opened, faults),)
+        released = incident.last(Step.RELEASE, OutcomeKind.SUCCEEDED) is not None
         if self._dry:
-            return await performing.perform(act, terms, stop)
+            return await performing.perform(act, terms, stop, released)
         counting.count_begun(incident)
-        outcome = await performing.perform(act, terms, stop)
+        outcome = await performing.perform(act, terms, stop, released)
         counting.count_step(incident, act.request, outcome, workflow.now())
         return outcome
 
@@ -237,7 +239,7 @@ class NodeRemediation(People):
         """
         self._decision = decision
         self.show_again()
-        stage, due = _stage_of(decision)
+        stage, due = _stage_of(decision, left=self._shown[0])
         if due and stage in REPAIRS:
             due += self._policy.limits.verify
         fault = self._worst(incident)
@@ -276,6 +278,11 @@ SILENT = (
 
 A wait in one of them (for a grant, for a check's next try) is a stage all the same.
 """
+WITH_PEOPLE = (Step.HAND_OFF.value, Ending.ASK.value)
+"""Stages that end with whatever step comes next, silent or not.
+
+Who looks at leases reads there that people have the node, and would take a lease from who goes on.
+"""
 
 
 def _shown_by(attributes: TypedSearchAttributes) -> tuple[str, str]:
@@ -283,15 +290,19 @@ def _shown_by(attributes: TypedSearchAttributes) -> tuple[str, str]:
     return attributes.get(keys.STEP, ""), attributes.get(keys.FAULT, "")
 
 
-def _stage_of(decision: Decision) -> tuple[str, datetime | None]:
-    """The word for the list of incidents, and when it is due; empty for what has no word."""
+def _stage_of(decision: Decision, left: str) -> tuple[str, datetime | None]:
+    """The word for the list of incidents, and when it is due; empty for what has no word.
+
+    `left` is the stage that the list shows until now.
+    """
     match decision:
         case Act(request):
-            return ("" if request.step in SILENT else request.step.value), request.deadline
+            silent = request.step in SILENT and left not in WITH_PEOPLE
+            return ("" if silent else request.step.value), request.deadline
         case Wait(stage, until):
             return stage.value, until
         case Ask(until=until):
-            return "ask", until
+            return Ending.ASK.value, until
         case HandOff():
             return Step.HAND_OFF.value, None
         case _:

@@ -23,16 +23,24 @@ BESIDE = (Step.HOLD, Step.RECALL, Step.IDLE)
 """Steps of a call or two that are tried at once, beside the decision for them.
 
 A worker that dies before it has said so forgets such a step, and the facts may then lead elsewhere.
-So these are only what reads, and a hold, which whoever comes next finds done. Nothing here lends,
-disrupts or gives a node back. Nor does it close: what the watcher sees of a close it tells at once,
-the server refuses a run that ends while something is told, and with it whatever order was answered
-in the same workflow task.
+So these are only what reads, and the first hold, which whoever comes next finds done: a hold that
+is forgotten after a release would be met by a close that takes the node for released. Nothing here
+lends, disrupts or gives a node back. Nor does it close: what the watcher sees of a close it tells
+at once, the server refuses a run that ends while something is told, and with it whatever order was
+answered in the same workflow task.
 """
 
 
-async def perform(act: Act, more: Sequence[Any], stop: Callable[[], bool]) -> Outcome:
-    """Run a step to its outcome; `more` are arguments besides the request."""
-    done = await _at_once(act) if act.request.step in BESIDE else None
+async def perform(
+    act: Act, more: Sequence[Any], stop: Callable[[], bool], released: bool
+) -> Outcome:
+    """Run a step to its outcome; `more` are arguments besides the request.
+
+    `released`: the incident gave the node back to service before, whatever came since.
+    """
+    step = act.request.step
+    beside = step in BESIDE and not (released and step is Step.HOLD)
+    done = await _at_once(act) if beside else None
     return done or await _by_activity(act, more, stop)
 
 

@@ -6,9 +6,10 @@ from fleet.outcome import Outcome, OutcomeKind
 from fleet.reason import QUEUED
 from fleet.step import Step
 from policies import decide as deciding
+from policies.document import load
 from tests.incidents.virtual import a_fault
 from tests.temporal.fakes import Truth
-from tests.temporal.running import running
+from tests.temporal.running import HURRIED, running
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 MEMORY = a_fault("gpu:3", "uncontained-memory")
@@ -37,6 +38,22 @@ async def test_a_short_step_that_does_not_succeed_at_once_is_done_by_an_activity
     assert "recall" not in names
     assert truth.steps().count("hold") == 2
     assert len({each.operation for each in truth.performed if each.step is Step.HOLD}) == 1
+
+
+async def test_a_hold_after_a_release_is_on_record_before_it_is_done(server):
+    """Forgotten with its worker, it would stand where a close expects none."""
+    truth = Truth((MEMORY,), heals=(Step.RESET_GPU,))
+    policy = load(HURRIED.replace("probation: 1s", "probation: 1h"), "watchful")
+    async with running(server.client, truth, policy) as run:
+        await run.reached("probation")
+        truth.faults = (MEMORY,)
+        await truth.say()
+        await run.until(lambda: truth.steps().count("hold") == 2)
+        await run.order("cancel")
+        assert (await run.result()).end is End.CANCELLED
+        history = await run.handle.fetch_history()
+    asked = [each.activity_task_scheduled_event_attributes for each in history.events]
+    assert [each.activity_type.name for each in asked].count("hold") == 1
 
 
 async def test_a_reset_that_heals_nothing_is_followed_by_a_reboot(server):
@@ -78,6 +95,23 @@ async def test_a_hand_off_stays_open_until_a_person_says(server):
         await run.order("release", reason="the room is cool again")
         closing = await run.result()
     assert closing.end is End.HANDED_OFF
+
+
+async def test_who_goes_on_after_a_hand_off_is_listed_so_before_it_asks_for_a_lease(server):
+    truth = Truth((MEMORY,), heals=(Step.RESET_GPU,))
+    truth.scripts[Step.LEASE].append(Outcome(OutcomeKind.PERMANENT, "refused"))
+    async with running(server.client, truth) as run:
+        await run.reached("hand-off")
+        await run.order("resume")
+        assert (await run.result()).end is End.HANDED_OFF
+        history = await run.handle.fetch_history()
+    last = ""
+    for event in history.events:
+        shown = event.upsert_workflow_search_attributes_event_attributes.search_attributes
+        step = shown.indexed_fields.get("Step")
+        last = step.data.decode().strip('"') if step else last
+        asked = event.activity_task_scheduled_event_attributes.activity_type.name
+        assert (asked, last) not in (("lease", "hand-off"), ("verify", "hand-off"))
 
 
 async def test_an_order_that_makes_no_sense_is_refused_and_leaves_no_trace(server):
