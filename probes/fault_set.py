@@ -10,7 +10,7 @@ and ends when the same check passes in a later one. Silence ends nothing.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from fleet.check import ACTIVE, Check
@@ -41,6 +41,9 @@ STRIKES: Mapping[FaultName, int] = MappingProxyType(
 """How often in a row a check must find a fault before it stands, where that is more than once. A
 reset, a driver reload, a boot or a change of MIG legitimately stalls the driver and takes links
 down for a while; heat and clocks waver. What is unambiguous stands at once."""
+STRIKE_GAP = timedelta(seconds=30)
+"""Strikes come no faster on average, however fast rounds follow each other after a repair: just
+then the driver reloads and links train."""
 PATIENCE: Mapping[str, int] = MappingProxyType({Check.DCGM: 3})
 """The same by check, where it is more: what DCGM calls a failure may be one error in a minute."""
 LASTING: Mapping[str, int] = MappingProxyType({"driver:not-loaded": 3})
@@ -184,9 +187,9 @@ class FaultSet:
         return any(old.source and old.source not in ACTIVE for old in self.standing.values())
 
     @property
-    def waning(self) -> bool:
-        """Whether a level has passed its check since, and must only pass it again to end."""
-        return any(old.source and old.passes for old in self.standing.values())
+    def waning(self) -> frozenset[str]:
+        """The checks that have passed since they found something, and must only pass again."""
+        return frozenset(old.source for old in self.standing.values() if old.source and old.passes)
 
     def faults(self, naming: Naming) -> tuple[Fault, ...]:
         """One a part and kind, worst first."""
@@ -239,7 +242,8 @@ class FaultSet:
         if old is None:
             self.standing[key] = new
         else:
-            old.claim, old.count, old.passes = new.claim, old.count + 1, 0
+            old.count += _stands(old) or _apart(old, new.since)
+            old.claim, old.passes = new.claim, 0
             old.sequence = max(old.sequence, new.sequence)
             old.pods = hit(old.pods, new.pods)
 
@@ -272,6 +276,12 @@ def _stands(old: Standing) -> bool:
     an active check takes its time to be sure."""
     unambiguous = old.source in ("", *ACTIVE) or old.claim.verdict
     return unambiguous or old.count >= strikes(old.source, old.claim.fault, old.claim.code)
+
+
+def _apart(old: Standing, now: datetime) -> bool:
+    """Whether one more strike may count yet; a clock that went back must not hide a fault."""
+    age = now - old.since
+    return age >= old.count * STRIKE_GAP or age < timedelta(0)
 
 
 def _key(source: str, claim: Claim) -> Key:

@@ -45,7 +45,9 @@ ROUTINE_PERIOD = 120.0
 """Seconds between two rounds while all is well: a round is some 0.3 s of a core in children."""
 CONFIRM_PERIOD = 5.0
 """Seconds until the next round when a fault has passed its check once: a repaired node should not
-be called sick for a minute more."""
+be called sick for a minute more. It runs only the checks that must pass again."""
+CONFIRM_ROUNDS = 3
+"""Such rounds in a row: a check that passed once may be unable to tell from then on."""
 SAVE_PERIOD = 5.0
 """Seconds between two saves of what moves nothing (position, counts within a power of ten)."""
 ACCEPT_USER_SPACE = "GPUMEND_TEST_ACCEPT_USER_KMSG"
@@ -79,6 +81,7 @@ class Agent:
     _records_at: int = field(default=-1, init=False)
     _asked: float | None = field(default=None, init=False)
     _named: float = field(default=0.0, init=False)
+    _confirmed: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._inbox = queue.Queue(QUEUE_LIMIT)
@@ -174,10 +177,15 @@ class Agent:
         self._look_at_boot()
         self._look_at_records()
         self._look_at_reader(reading)
-        now = time.monotonic()
+        self._ask(asker, time.monotonic())
+
+    def _ask(self, asker: SensesThread, now: float) -> None:
         if self._checks_due(now):
             self._asked = self._named = now
             asker.ask(self.core.memory.gpus, True)
+        elif only := self._to_confirm(now, asker):
+            self._asked = now
+            asker.ask(self.core.memory.gpus, True, only)
         elif now - self._named >= NAME_PERIOD:
             self._named = now
             asker.ask(self.core.memory.gpus, False)
@@ -189,9 +197,18 @@ class Agent:
         period = min(CHECK_PERIOD, self.routine) if self.core.examined else SILENT_AFTER
         if not self.core.needs_checks:
             period = self.routine
-        elif self.core.memory.faults.waning:
-            period = min(period, CONFIRM_PERIOD)
         return self._asked is None or now - self._asked >= period
+
+    def _to_confirm(self, now: float, asker: SensesThread) -> frozenset[str]:
+        """The checks to run again before the next round, not while a look is still under way."""
+        waning = self.core.memory.faults.waning if self.core.examined else frozenset()
+        if not waning:
+            self._confirmed = 0
+        rested = self._asked is not None and now - self._asked >= CONFIRM_PERIOD
+        if not waning or not rested or asker.owed_since or self._confirmed >= CONFIRM_ROUNDS:
+            return frozenset()
+        self._confirmed += 1
+        return waning
 
     def _look_at_records(self) -> None:
         """What steps left, when their folder changed; a change of this moment may not be all."""

@@ -9,7 +9,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -81,11 +81,14 @@ class Senses:
     def __post_init__(self) -> None:
         self._subject = Subject(self.machine, Naming({}, self.machine.root))
 
-    def look(self, gpus: dict[str, Gpu], examine: bool, tell: Tell) -> bool:
+    def look(
+        self, gpus: dict[str, Gpu], examine: bool, tell: Tell, only: Collection[str] = ()
+    ) -> bool:
         """Learn the names of the GPUs and, where asked, run every passive check.
 
         False while a reset needs the GPU. `gpus` are those known before; each check is told as it
-        ends, and the round when it is over. Raises OSError where the lock cannot be had.
+        ends, and the round when it is over. With `only`, no more than these checks are run, which
+        is no round. Raises OSError where the lock cannot be had.
         """
         with shared(self.machine.lock) as descriptor:
             if descriptor is None:
@@ -102,11 +105,12 @@ class Senses:
                 tell(Sensed(dict(subject.naming.gpus), timed.findings, heard))
 
             first = {NAMES: self._name, **({PROCESSES: self._hear} if examine else {})}
-            passive = checks.PASSIVE if examine else ()
+            passive = [each for each in checks.PASSIVE if examine and (not only or each in only)]
             running = {name: partial(checks.one, name, subject) for name in passive}
             self._rounds.run({**first, **running}, ended, (descriptor,))
             if examine:
                 self._remember(subject.counts)
+            if examine and not only:
                 count_round(self.figures, found, subject.tools)
                 everything = tuple(each for one in found for each in one.findings)
                 tell(Sensed(dict(subject.naming.gpus), round=everything))
@@ -140,11 +144,11 @@ class SensesThread:
     owed_since: float | None = None
     _asked: threading.Event = field(default_factory=threading.Event)
     _stop: threading.Event = field(default_factory=threading.Event)
-    _what: tuple[dict[str, Gpu], bool] = field(default=({}, False))
+    _what: tuple[dict[str, Gpu], bool, Collection[str]] = field(default=({}, False, ()))
 
-    def ask(self, gpus: dict[str, Gpu], examine: bool) -> None:
+    def ask(self, gpus: dict[str, Gpu], examine: bool, only: Collection[str] = ()) -> None:
         """Ask for a look. Never blocks."""
-        self._what = (dict(gpus), examine)
+        self._what = (dict(gpus), examine, only)
         self.owed_since = self.owed_since or time.monotonic()
         self._asked.set()
 
@@ -161,7 +165,8 @@ class SensesThread:
                 return
             self._asked.clear()
             try:
-                if self.senses.look(*self._what, self.deliver):
+                gpus, examine, only = self._what
+                if self.senses.look(gpus, examine, self.deliver, only):
                     self.owed_since = None
             except Exception as problem:  # noqa: BLE001  (said; the look stays owed)
                 say("a look at the machine failed", problem=tidy(repr(problem)))

@@ -224,7 +224,12 @@ def as_page() -> str:
         if check is Check.KERNEL_LOG:
             names = "every fault that a log line can tell"
         lines.append(f"| `{check}` | {about.asks} | {about.reads} | {names} | {about.why} |")
-    lines += ["", "A number is how often in a row a fault must be found before it stands.", ""]
+    lines += [
+        "",
+        "A number is how often in a row a fault must be found before it stands, half a minute"
+        " apart.",
+        "",
+    ]
     lines += ["## Left out", "", "| what | why |", "| --- | --- |"]
     lines += [f"| {what} | {why} |" for what, why in LEFT_OUT.items()]
     return "\n".join(lines) + "\n"

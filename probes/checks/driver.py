@@ -26,8 +26,9 @@ from probes.nvml.view import DRIVER_NOT_LOADED
 from probes.processes import read_process
 from probes.stuck import Thread, threads_in_driver
 
-ROUNDS = 3
-"""Rounds in which the same thread must be seen asleep: for a moment it is normal."""
+SECONDS, ROUNDS = 60.0, 3
+"""How long, and over how many rounds, the same thread must be seen asleep: for a moment it is
+normal, and after a repair rounds may follow each other within seconds."""
 ARRIVAL = 900.0
 """Seconds after a boot in which a driver that this boot has not seen yet is awaited: a container
 may have to compile it, and a hold of the node could keep that container away."""
@@ -119,12 +120,18 @@ def _versions(subject: Subject) -> Iterator[Finding]:
 def _stuck(subject: Subject) -> Iterator[Finding]:
     """The same thread (by its start) in every one of the last rounds."""
     asleep = threads_in_driver(subject.machine.root)
-    counted: dict[Thread, int] = {each: subject.stuck.get(each, 0) + 1 for each in asleep}
+    before, now = subject.stuck, subject.at
+    seen = {each: before.get(each, (now, 0)) for each in asleep}
+    counted = {each: (first, rounds + 1) for each, (first, rounds) in seen.items()}
     subject.stuck = counted
-    lasting = [thread for thread, rounds in counted.items() if rounds >= ROUNDS]
+    lasting = [
+        thread
+        for thread, (first, rounds) in counted.items()
+        if rounds >= ROUNDS and now - first >= SECONDS
+    ]
     if lasting:
         first = lasting[0]
-        text = f"{first.name} has been asleep in {first.where} for {counted[first]} rounds"
+        text = f"{first.name} has been asleep in {first.where} for {counted[first][1]} rounds"
         code, name = "driver:stuck-thread", FaultName.DRIVER_HUNG
         found = fault(Check.DRIVER, HOST, name, code, Advice.REBOOT, text)
         yield replace(found, pods=_pods(subject.machine.root, lasting))

@@ -40,7 +40,7 @@ class Subject:
     tools: dict[str, Tool] = field(default_factory=dict)
     keep_open: tuple[int, ...] = ()
     counters: Counters = field(default_factory=Counters)
-    stuck: dict[Thread, int] = field(default_factory=dict)
+    stuck: dict[Thread, tuple[float, int]] = field(default_factory=dict)
     left_overs: dict[Process, tuple[float, int]] = field(default_factory=dict)
     heard: set[str] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=dict)

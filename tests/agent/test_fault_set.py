@@ -8,7 +8,7 @@ from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding, Verdict
 from fleet.part import HOST, Part
 from probes.evidence import Claim, driver_verdict
-from probes.fault_set import CLAIM_LIMIT, PASSES, FaultSet
+from probes.fault_set import CLAIM_LIMIT, PASSES, STRIKE_GAP, FaultSet
 from probes.parts import Gpu, Naming
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
@@ -206,8 +206,8 @@ HUNG = Finding("memory", HOST, Verdict.FAULT, FaultName.DRIVER_HUNG, "child:hung
 )
 def test_a_driver_that_stalls_once_is_not_hung(rounds, stands):
     faults = FaultSet()
-    for each in rounds:
-        faults.judge([each], NOW)
+    for minute, each in enumerate(rounds):
+        faults.judge([each], NOW + timedelta(minutes=minute))
     assert bool(faults.faults(NAMING)) is stands
     assert faults.levels, "and it is looked at again"
 
@@ -225,8 +225,30 @@ def test_a_child_that_hung_is_not_the_drivers_word_whichever_check_asked():
     faults = FaultSet()
     faults.judge([hangs], NOW)
     assert standing(faults) == []
-    faults.judge([hangs], NOW)
+    faults.judge([hangs], NOW + STRIKE_GAP)
     assert len(standing(faults)) == 1
+
+
+HOT = Finding("thermal", GPU3, Verdict.FAULT, FaultName.THERMAL, "thermal:slowdown", Advice.HOLD)
+
+
+@pytest.mark.parametrize(
+    ("finding", "seconds", "stands"),
+    [
+        (HUNG, (0, 5, 10, 15, 20, 25), False),
+        (HUNG, (0, 5, 10, 15, 20, 25, 30), True),
+        (HOT, (0, 5, 30, 35, 55), False),
+        (HOT, (0, 5, 30, 35, 60), True),
+        (HOT, (0, 60, 120), True),
+        (HOT, (0, -3_600, -3_595), True),  # the clock went back
+        (found(Verdict.FAULT), (0,), True),
+    ],
+)
+def test_strikes_of_rounds_that_follow_each_other_within_seconds_are_one(finding, seconds, stands):
+    faults = FaultSet()
+    for each in seconds:
+        faults.judge([finding], NOW + timedelta(seconds=each))
+    assert bool(faults.faults(NAMING)) is stands
 
 
 def test_a_level_wanes_between_its_first_pass_and_its_last():
@@ -236,5 +258,6 @@ def test_a_level_wanes_between_its_first_pass_and_its_last():
     for finding in (sick, well, sick, *[well] * PASSES):
         faults.judge([finding], NOW)
         seen.append(faults.waning)
-    assert seen == [False, True, False, *[True] * (PASSES - 1), False]
+    pci, none = frozenset({"pci"}), frozenset[str]()
+    assert seen == [none, pci, none, *[pci] * (PASSES - 1), none]
     assert standing(faults) == []

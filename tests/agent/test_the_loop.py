@@ -4,18 +4,23 @@ import fcntl
 import shutil
 import threading
 import time
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from fleet.fault import Advice, FaultName
+from fleet.finding import Finding, Verdict
+from fleet.part import HOST
 from probes import checks, expectations
 from probes.agent import log_reader, run
 from probes.agent.api import ApiServer
 from probes.agent.publish import Publisher
 from probes.agent.run import Agent, start
-from probes.agent.senses import Sensed, Senses
+from probes.agent.senses import Sensed, Senses, SensesThread
 from probes.kmsg import RegularFile, Source
+from probes.parts import Gpu
 from tests.agent.fake_machine import FakeMachine, recovery, xid
 from tests.agent.process import wait_for
 from tests.agent.server import ApiStand
@@ -253,6 +258,37 @@ def test_what_the_log_never_said_is_found_by_the_rounds_and_ends_with_them(
     stand.wait_until(lambda: stand.status("Memory") == ("False", "MemoryExhausted"))
     fake.answer("nvidia-smi", fake.smi())
     stand.wait_until(lambda: stand.status("Memory") == HEALTHY)
+
+
+class Asked(SensesThread):
+    """Takes what the agent asks for; every look is over at once."""
+
+    def __init__(self, senses: Senses) -> None:
+        super().__init__(senses, lambda _: None)
+        self.looks: list[list[str]] = []
+
+    def ask(self, gpus: dict[str, Gpu], examine: bool, only: Collection[str] = ()) -> None:
+        assert examine
+        self.looks.append(sorted(only))
+
+
+def test_what_passed_once_and_then_cannot_tell_is_not_asked_every_few_seconds_for_ever(fake):
+    agent = start(fake.machine, "n1", b"", None)
+    asked = Asked(agent.senses)
+    agent.core.caught_up = agent.core.examined = True
+    sick = Finding("pci", HOST, Verdict.FAULT, FaultName.GPU_LOST, "pci:gone", Advice.REBOOT)
+    agent.core.found([sick], run_clock())
+    agent.core.found([Finding("pci", HOST, Verdict.OK)], run_clock())
+    for second in range(1_000, 1_100):
+        agent._ask(asked, float(second))
+    assert asked.looks == [[], *[["pci"]] * run.CONFIRM_ROUNDS, []]
+
+
+def test_a_look_at_some_checks_runs_no_others_and_is_no_round(fake):
+    told: list[Sensed] = []
+    assert Senses(fake.machine).look({}, True, told.append, ("pci",))
+    assert {each.check for one in told for each in one.findings} == {"driver-list", "pci"}
+    assert [each.round for each in told if each.round is not None] == []
 
 
 def test_a_round_keeps_the_most_gpus_that_it_ever_saw_on_the_bus(fake):

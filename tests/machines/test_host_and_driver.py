@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -24,7 +24,8 @@ def tree(tmp_path):
     return tree
 
 
-def look(tree, name):
+def look(tree, name, seconds=60.0):
+    tree.subject.at += seconds
     return {
         (each.fault or each.verdict.value, each.code)
         for each in checks.PASSIVE[name](tree.subject)
@@ -103,8 +104,8 @@ def test_a_driver_that_nvml_does_not_find_is_not_there(tree):
 def test_a_driver_that_is_away_for_less_than_three_rounds_is_being_renewed(tree):
     (tree.root / "proc/driver/nvidia").rename(tree.root / "gone")
     faults, stand = FaultSet(), []
-    for _ in range(3):
-        faults.judge(checks.PASSIVE["driver"](tree.subject), NOW)
+    for minute in range(3):
+        faults.judge(checks.PASSIVE["driver"](tree.subject), NOW + timedelta(minutes=minute))
         stand.append([each.key for each in faults.faults(tree.subject.naming)])
     assert stand == [[], [], ["host config-mismatch"]]
 
@@ -117,10 +118,18 @@ def test_the_same_thread_asleep_in_the_driver_for_three_rounds_is_a_hang(tree):
     assert look(tree, "driver") == set()
 
 
+def test_rounds_that_follow_each_other_within_seconds_are_no_hang_of_a_thread(tree):
+    tree.thread(4242, "D", "nv_wait_event")
+    assert [look(tree, "driver", seconds=5.0) for _ in range(12)] == [set()] * 12
+    assert look(tree, "driver", seconds=5.0) == {("driver-hung", "driver:stuck-thread")}
+
+
 def test_a_thread_that_hangs_is_put_down_to_its_pod(tree):
     Proc(tree.root).run(4242, in_pod(POD_A), started=1)
     tree.thread(4242, "D", "uvm_suspend")
-    found = [checks.PASSIVE["driver"](tree.subject) for _ in range(3)][-1]
+    assert [look(tree, "driver") for _ in range(2)] == [set(), set()]
+    tree.subject.at += 60.0
+    found = checks.PASSIVE["driver"](tree.subject)
     assert [each.pods for each in found] == [(POD_A,)]
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -140,8 +140,8 @@ def test_a_level_that_is_well_again_ends_what_it_had_claimed(
 ):
     faults = FaultSet()
     subject.say(changed(sound, 2, values))
-    for _ in range(3):
-        faults.judge(subject.look(name), NOW)
+    for minute in range(3):
+        faults.judge(subject.look(name), NOW + timedelta(minutes=minute))
     assert {each.part for each in faults.faults(subject.naming)} == {part} - (
         {part} if fault == "unknown" else set()
     )

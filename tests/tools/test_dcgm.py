@@ -1,6 +1,7 @@
 """DCGM's watches: sound, failing, warning, gone, mute, saying what nobody knows, and back."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 import pytest
 from hypothesis import given, settings
@@ -164,8 +165,8 @@ def test_what_it_said_outlives_its_watches_and_ends_with_a_repair_or_a_boot(tool
     def sick() -> FaultSet:
         faults = FaultSet()
         tools.say(troubles=[FAILING], watched=True)
-        for _ in range(3):
-            faults.judge(tools.look("dcgm"), NOW)
+        for minute in range(3):
+            faults.judge(tools.look("dcgm"), NOW + timedelta(minutes=minute))
         tools.say(watched=False)
         for _ in range(3):
             faults.judge(tools.look("dcgm"), NOW)
@@ -188,11 +189,11 @@ def test_what_it_said_outlives_its_watches_and_ends_with_a_repair_or_a_boot(tool
 
 
 def test_only_what_lasts_stands_and_it_ends_when_the_watches_are_quiet(tools):
-    faults = FaultSet()
+    faults, minute = FaultSet(), count()
 
     def after(rounds: int) -> list[str]:
         for _ in range(rounds):
-            faults.judge(tools.look("dcgm"), NOW)
+            faults.judge(tools.look("dcgm"), NOW + timedelta(minutes=next(minute)))
         return [each.key for each in faults.faults(tools.subject.naming)]
 
     tools.say(troubles=[FAILING])
