@@ -7,6 +7,7 @@ never starts is taken away before anybody draws conclusions; one whose end nobod
 import logging
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -103,6 +104,21 @@ class PinnedPods:
             ended = await self._wait(request.operation, has_ended, last)
         return _read_end(ended, request, node)
 
+    async def stop(self, node: str, beginning: str) -> None:
+        """End what still runs on a node for operations that begin so; raise Transient until it has.
+
+        A kubelet gives a Pod its time to end, and what it uses is in use until then.
+        """
+        pods = await _step_pods(self._kubernetes, node)
+        ours = [each for each in pods if not has_ended(each) and _operation(each, beginning)]
+        for pod in ours:
+            metadata = pod["metadata"]
+            with suppress(NotFound, Conflict):  # gone, or another by that name
+                path = f"{STEP_PODS}/{metadata['name']}"
+                await self._kubernetes.delete(path, uid=metadata["uid"])
+        if ours:
+            raise Transient(f"{', '.join(each['metadata']['name'] for each in ours)} still ends")
+
     async def _create(self, request: NodeStepRequest, node: str) -> None:
         body = step_pod(request, node, self._image, self._now(), os.environ)
         for _ in range(CREATE_TRIES):
@@ -194,6 +210,11 @@ def _read_end(pod: Json | None, request: NodeStepRequest, node: str) -> NodeStep
     if report.operation != request.operation or report.step is not request.step:
         return NoReport(Trouble.UNREADABLE, f"it reports {report.step} of {report.operation}")
     return report
+
+
+def _operation(pod: Json, beginning: str) -> bool:
+    labels = pod["metadata"].get("labels") or {}
+    return str(labels.get(OPERATION_LABEL, "")).startswith(beginning)
 
 
 def _path(operation: str) -> str:

@@ -24,7 +24,7 @@ from fleet.node import Manifest, NodeState, Taint
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Json, Kubernetes
 from fleet.proof import Proof, Why, format_proof
-from fleet.proving import ProofEnd, ProveRequest
+from fleet.proving import OPERATIONS, ProofEnd, ProveRequest
 from policies.proving import without_harmless
 
 LATE_WORK = timedelta(seconds=10)
@@ -120,6 +120,9 @@ class ProveActivities:
         if request.end is ProofEnd.PROVEN:
             progress.say("waiting for the node to say that it is well")
             return await self._proven(request)
+        if request.end is not ProofEnd.FOUND:
+            progress.say("waiting for its checks to end, before work may come")
+            await self._pods.stop(request.task.node.name, OPERATIONS)
         change = self._found if request.end is ProofEnd.FOUND else self._tried
 
         def judge(manifest: Manifest, node: NodeState) -> Json | Outcome:

@@ -25,6 +25,10 @@ class ProofEnd(StrEnum):
     NO_ROOM = "no-room"
 
 
+OPERATIONS = "prove-"
+"""Begins the name of every operation of a proof."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProveTask:
     """One node to prove, in the boot in which it was seen to need it."""

@@ -20,7 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from fleet.figure import PROOF_SECONDS, PROOFS
     from fleet.outcome import Outcome, OutcomeKind
     from fleet.proof import Why
-    from fleet.proving import ProofClosing, ProofEnd, ProveRequest, ProveTask
+    from fleet.proving import OPERATIONS, ProofClosing, ProofEnd, ProveRequest, ProveTask
     from fleet.reason import EXHAUSTED, FAULT_STANDS
     from policies.lease_terms import LeaseTerms
     from policies.prove_terms import ProveTerms
@@ -136,7 +136,7 @@ class ProveNode:
         run = workflow.info().run_id.replace("-", "")[:8]
         limit = self._terms.proving.limit if runs_checks else CHANGE_LIMIT
         return ProveRequest(
-            operation=f"prove-{self._task.node.machine}-{run}-{self._asked}",
+            operation=f"{OPERATIONS}{self._task.node.machine}-{run}-{self._asked}",
             task=self._task,
             since=workflow.now(),
             deadline=workflow.now() + limit,

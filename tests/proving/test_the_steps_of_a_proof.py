@@ -236,6 +236,28 @@ async def test_unproven_only_a_swept_node_serves_again_and_only_if_nothing_was_f
         assert taints(await cluster.node(f"n{number}")).get(UNPROVEN_TAINT) == left, (why, end)
 
 
+async def test_no_work_comes_while_the_checks_of_a_proof_may_still_use_the_gpus(
+    quiet_cluster, temporal
+):
+    node = await quiet_cluster.add_node(**unproven(Why.SWEEP))
+    checks = pod_manifest("step-prove-1", namespace="gpumend")
+    checks["metadata"]["labels"] = {"gpumend.io/operation": "prove-1"}
+    running = {"state": {"running": {}}, "name": "c", "ready": True}
+    checks["status"] = {"phase": "Running", "containerStatuses": [running]}
+    made = await quiet_cluster.add_pod(checks)
+    stopping = a_request(node, Why.SWEEP, ProofEnd.STOPPED)
+    with pytest.raises(ApplicationError, match="step-prove-1 still ends"):
+        await temporal.run(steps(quiet_cluster).end, stopping)
+    path = "/api/v1/namespaces/gpumend/pods/step-prove-1"
+    assert "deletionTimestamp" in (await quiet_cluster.raw.read(path))["metadata"]
+    assert UNPROVEN_TAINT in taints(await quiet_cluster.node())
+    at_once = {"gracePeriodSeconds": 0, "preconditions": {"uid": made["metadata"]["uid"]}}
+    await quiet_cluster.raw.delete(path, at_once)
+    outcome = await temporal.run(steps(quiet_cluster).end, stopping)
+    assert outcome.kind is OutcomeKind.SUCCEEDED
+    assert UNPROVEN_TAINT not in taints(await quiet_cluster.node())
+
+
 async def test_an_incident_that_came_meanwhile_keeps_its_hold_and_mark(cluster, temporal):
     node = await cluster.add_node(**unproven(Why.SWEEP, marked=mark()))
     await temporal.run(steps(cluster).end, a_request(node, Why.SWEEP, ProofEnd.FOUND))
