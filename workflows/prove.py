@@ -6,11 +6,12 @@ by a sweep. Whatever ends it early leaves the taint on the node, where the watch
 begins anew: nothing is remembered here that is not on the Node.
 """
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError
+from temporalio.exceptions import ActivityError, CancelledError
 
 from workflows.performing import SUMMARY_LIMIT
 from workflows.timing import PROOF, PROOF_WAIT, SLACK
@@ -21,7 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from fleet.outcome import Outcome, OutcomeKind
     from fleet.proof import Why
     from fleet.proving import OPERATIONS, ProofClosing, ProofEnd, ProveRequest, ProveTask
-    from fleet.reason import EXHAUSTED, FAULT_STANDS
+    from fleet.reason import EXHAUSTED, FAULT_STANDS, INTERRUPTED
     from policies.lease_terms import LeaseTerms
     from policies.prove_terms import ProveTerms
     from policies.proving import ENDS, Next, after
@@ -86,7 +87,12 @@ class ProveNode:
             if what is not Next.AGAIN or not left:
                 return await self._closed(ENDS[what], outcome)
             self._show(f"could not tell: {outcome.detail}; again in {proving.pause}")
-            await workflow.sleep(proving.pause, summary="could not tell; tried again after this")
+            try:
+                await workflow.sleep(
+                    proving.pause, summary="could not tell; tried again after this"
+                )
+            except asyncio.CancelledError:  # said once, by a person; what we did is undone first
+                return await self._closed(ProofEnd.STOPPED, CALLED_OFF)
         raise AssertionError("a proof has at least one try")
 
     async def _take_off(self, passed: Outcome) -> tuple[Outcome, Next]:
@@ -126,6 +132,8 @@ class ProveNode:
             )
         except ActivityError as failure:
             outcome = Outcome(OutcomeKind.TRANSIENT, EXHAUSTED, f"{name}: {failure.cause}")
+            if isinstance(failure.cause, CancelledError):
+                outcome = CALLED_OFF
         self._show(
             f"{name}: {outcome.kind.value}" + (f" ({outcome.reason})" * bool(outcome.reason))
         )
@@ -156,6 +164,7 @@ class ProveNode:
         workflow.set_current_details("\n".join([head, "", *self._lines]))
 
 
+CALLED_OFF = Outcome(OutcomeKind.CANCELLED, INTERRUPTED, "the proof was cancelled")
 _WHY = {
     Why.JOINED: "it carries the taint gpumend.io/unproven",
     Why.SWEEP: "it is idle, and its last proof is old",

@@ -233,6 +233,34 @@ async def test_in_dry_run_what_a_sweep_left_is_taken_off_and_nothing_is_run(serv
     assert (closing.end, script.names()) == (ProofEnd.STOPPED, ["prove-end stopped"])
 
 
+async def test_a_sweep_that_a_person_cancels_takes_its_taint_off_and_pays_back(server):
+    checked = asyncio.Event()
+
+    class Telling(Script):
+        async def answer(self, name: str, request: ProveRequest) -> Outcome:
+            outcome = await super().answer(name, request)
+            if name == "prove":
+                checked.set()
+            return outcome
+
+    queue, script, task = f"q-{uuid.uuid4()}", Telling(), a_task(Why.SWEEP)
+    script.answers["prove"].extend([UNTOLD, UNTOLD])
+    patient = load("faults: {}\nproving: {pause: 1h, tries: 2}", "p")
+    async with working(server.client, script, queue):
+        handle = await server.client.start_workflow(
+            ProveNode.run,
+            args=[task, ProveTerms.of(patient)],
+            id=names.prove_workflow_id("c", task.node.name, "m1"),
+            task_queue=queue,
+        )
+        await checked.wait()
+        await handle.cancel()
+        closing = await handle.result()
+    assert closing.end is ProofEnd.STOPPED
+    ends = ["prove-end stopped", "prove-give-back"]
+    assert script.names() == ["prove-lease", "prove-taint", "prove", *ends]
+
+
 async def test_a_proof_whose_worker_dies_between_taint_and_checks_goes_on_with_another(server):
     queue, script, task = f"q-{uuid.uuid4()}", Script(), a_task(Why.SWEEP)
     tainted = asyncio.Event()
