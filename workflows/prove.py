@@ -134,6 +134,8 @@ class ProveNode:
             outcome = Outcome(OutcomeKind.TRANSIENT, EXHAUSTED, f"{name}: {failure.cause}")
             if isinstance(failure.cause, CancelledError):
                 outcome = CALLED_OFF
+        except asyncio.CancelledError:  # it came together with the end of the activity
+            outcome = CALLED_OFF
         self._show(
             f"{name}: {outcome.kind.value}" + (f" ({outcome.reason})" * bool(outcome.reason))
         )
