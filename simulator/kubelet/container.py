@@ -107,7 +107,7 @@ class Container:
         started = datetime.now(UTC)
         try:
             with (self._scratch / "log").open("ab") as log:
-                self._process = await self._start(log.fileno())
+                self._process = await self._begun(log.fileno())
             (self._scratch / "pid").write_text(str(self._process.pid))
             status = await self._process.wait()
         except OSError as error:
@@ -138,6 +138,15 @@ class Container:
                 os.killpg(self._process.pid, number)
             except ProcessLookupError:
                 return
+
+    async def _begun(self, log: int) -> asyncio.subprocess.Process:
+        """A cancel that comes while it starts waits until there is something to put away."""
+        starting = asyncio.ensure_future(self._start(log))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            self._process = await starting
+            raise
 
     async def _start(self, log: int) -> asyncio.subprocess.Process:
         command = [*(self._spec.get("command") or ()), *(self._spec.get("args") or ())]
