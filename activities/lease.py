@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from temporalio import activity
 
+from activities.borrowing import outcome_of
 from activities.coalescer import Coalescer
 from activities.conduct import WORKS_LATER
 from activities.scope_claims import ScopeClaims
@@ -38,16 +39,15 @@ class LeaseActivities:
     @activity.defn(name="lease")
     async def lease(self, request: StepRequest, terms: LeaseTerms) -> Outcome:
         """SUCCEEDED: the lease is ours. TRANSIENT `queued`: on record, and granted later."""
+        return await outcome_of(self._lease(request, terms))
+
+    async def _lease(self, request: StepRequest, terms: LeaseTerms) -> Outcome:
         node = request.node
         try:
             ask = await self._claims.ask(_incident(request), node, terms)
             stops = await self._coalescer.ask(ask)
         except NotFound:
             return Outcome(OutcomeKind.SUPERSEDED, "node-gone", f"{node.name} is not there")
-        except WORKS_LATER as problem:
-            return Outcome(OutcomeKind.TRANSIENT, "unreachable", str(problem))
-        except Refused as problem:
-            return Outcome(OutcomeKind.PERMANENT, problem.reason, str(problem))
         if stops:
             return Outcome(OutcomeKind.TRANSIENT, QUEUED, stops)
         lent = ", ".join(f"{each.scope} of {each.maximum}" for each in ask.claims)
@@ -60,15 +60,13 @@ class LeaseActivities:
         Before a hand-off the budget hears at once that people have the node: in scopes where that
         counts nobody else is granted its place between.
         """
-        try:
-            if request.makes_way_for is Step.HAND_OFF:
-                await self._hand_off(request, terms)
-            else:
-                await self._coalescer.give(_incident(request))
-        except WORKS_LATER as problem:
-            return Outcome(OutcomeKind.TRANSIENT, "unreachable", str(problem))
-        except Refused as problem:
-            return Outcome(OutcomeKind.PERMANENT, problem.reason, str(problem))
+        return await outcome_of(self._give_back(request, terms))
+
+    async def _give_back(self, request: StepRequest, terms: LeaseTerms) -> Outcome:
+        if request.makes_way_for is Step.HAND_OFF:
+            await self._hand_off(request, terms)
+        else:
+            await self._coalescer.give(_incident(request))
         return Outcome(OutcomeKind.SUCCEEDED)
 
     async def _hand_off(self, request: StepRequest, terms: LeaseTerms) -> None:

@@ -6,18 +6,16 @@ nobody is ever behind it in the queue.
 
 from temporalio import activity
 
+from activities.borrowing import outcome_of
 from activities.coalescer import Coalescer
-from activities.conduct import WORKS_LATER
 from activities.endings import node_gone
 from activities.scope_claims import ScopeClaims
-from fleet.errors import NotFound, Refused
+from fleet.errors import NotFound
 from fleet.names import prove_workflow_id
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.proving import ProveRequest
 from fleet.reason import QUEUED
 from policies.lease_terms import LeaseTerms
-
-UNREACHABLE = "unreachable"
 
 
 class ProveLeaseActivities:
@@ -30,6 +28,9 @@ class ProveLeaseActivities:
     @activity.defn(name="prove-lease")
     async def lease(self, request: ProveRequest, terms: LeaseTerms) -> Outcome:
         """SUCCEEDED: the lease is ours. Anything else: it is not, and nothing waits for one."""
+        return await outcome_of(self._lease(request, terms))
+
+    async def _lease(self, request: ProveRequest, terms: LeaseTerms) -> Outcome:
         node = request.task.node
         try:
             ask = await self._claims.ask(_holder(request), node, terms)
@@ -39,21 +40,15 @@ class ProveLeaseActivities:
             await self._coalescer.give(_holder(request))
         except NotFound:
             return node_gone(node.name)
-        except WORKS_LATER as problem:
-            return Outcome(OutcomeKind.TRANSIENT, UNREACHABLE, str(problem))
-        except Refused as problem:
-            return Outcome(OutcomeKind.PERMANENT, problem.reason, str(problem))
         return Outcome(OutcomeKind.TRANSIENT, QUEUED, stops)
 
     @activity.defn(name="prove-give-back")
     async def give_back(self, request: ProveRequest) -> Outcome:
         """SUCCEEDED: neither lease nor ask of this proof is left."""
-        try:
-            await self._coalescer.give(_holder(request))
-        except WORKS_LATER as problem:
-            return Outcome(OutcomeKind.TRANSIENT, UNREACHABLE, str(problem))
-        except Refused as problem:
-            return Outcome(OutcomeKind.PERMANENT, problem.reason, str(problem))
+        return await outcome_of(self._give_back(request))
+
+    async def _give_back(self, request: ProveRequest) -> Outcome:
+        await self._coalescer.give(_holder(request))
         return Outcome(OutcomeKind.SUCCEEDED)
 
 

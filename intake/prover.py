@@ -75,10 +75,8 @@ class Prover:
             self.forget(name)
             return
         self._nodes[name] = node
-        if (
-            node.mark and self._task(node, now) is None
-        ):  # an incident has it: when that is over, it is asked for at once
-            self._asked.pop(name, None)
+        if node.mark and self._task(node, now) is None:
+            self._asked.pop(name, None)  # when its incident is over, it is asked for at once
         if self._is_due(node, now):
             self._queue.put(name, (0, now, name))
 

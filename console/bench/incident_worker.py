@@ -5,18 +5,17 @@ the port's methods, answered or not: a page of a list is one, and so is a watch 
 followed. Nothing is judged here.
 """
 
-import importlib
 import json
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from typing import TextIO
 
 from temporalio import activity
 
-from activities.adapters import kubernetes as adapter
 from fleet.ports import Json, Kubernetes, Page, PatchType, WatchEvent
+from simulator.demo.another_port import run_worker
 
 
 class WrittenDown:
@@ -75,16 +74,8 @@ class WrittenDown:
 
 def main(journal: str, arguments: Sequence[str]) -> int:
     """Run the engine's own composition root with this port in place of the bare one."""
-
-    @asynccontextmanager
-    async def connect() -> AsyncIterator[Kubernetes]:
-        with open(journal, "a", encoding="utf-8") as lines:  # noqa: ASYNC230
-            async with adapter.connect() as kubernetes:
-                yield WrittenDown(kubernetes, lines)
-
-    root = importlib.import_module("worker")
-    status: int = root.main(arguments, connect)
-    return status
+    with open(journal, "a", encoding="utf-8") as lines:
+        return run_worker(lambda bare: WrittenDown(bare, lines), arguments)
 
 
 if __name__ == "__main__":

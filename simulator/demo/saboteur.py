@@ -9,19 +9,18 @@ that what is tried is whether the observer, who reads only the audit, finds it o
 - `unknown`: what a condition or a verify could not tell looks like a fault.
 """
 
-import importlib
 import json
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from activities.adapters import kubernetes as adapter
 from fleet.condition import format_message, parse_message
 from fleet.fault import Advice, Fault, FaultName
 from fleet.instant import parse_instant
 from fleet.part import parse_part
 from fleet.ports import Json, Kubernetes, Page, PatchType, WatchEvent
+from simulator.demo.another_port import run_worker
 
 STEP_LABEL = "gpumend.io/step"
 OURS = "gpumend.io/"
@@ -190,15 +189,7 @@ LIES = {"budget": pool_of_its_own, "release": all_well, "unknown": fault_for_unk
 
 def main(sabotage: str, arguments: Sequence[str]) -> int:
     """Run the engine's own composition root with the lying port in place of the honest one."""
-
-    @asynccontextmanager
-    async def connect() -> AsyncIterator[Kubernetes]:
-        async with adapter.connect() as kubernetes:
-            yield LyingKubernetes(kubernetes, sabotage)
-
-    root = importlib.import_module("worker")
-    status: int = root.main(arguments, connect)
-    return status
+    return run_worker(lambda honest: LyingKubernetes(honest, sabotage), arguments)
 
 
 if __name__ == "__main__":
