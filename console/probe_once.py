@@ -5,14 +5,13 @@ from typing import Any
 
 from console import exits
 from fleet.check import ACTIVE
-from fleet.finding import Verdict
+from fleet.finding import WORST_FIRST, Verdict
 from probes.agent.once import Looked
 from probes.agent.rounds import Timed
 from probes.checks.about import ABOUT, as_page
 
 TOLD_LIMIT = 160
 """Characters of what a row says: evidence in full is in `--json`."""
-_WORST_FIRST = (Verdict.FAULT, Verdict.UNKNOWN, Verdict.OK)
 
 
 def show(looked: Looked, as_json: bool) -> None:
@@ -42,7 +41,7 @@ def rows(timed: Timed) -> list[str]:
     well = [each for each in fine if each not in measured]
     bad = sorted(
         (each for each in timed.findings if each.verdict is not Verdict.OK),
-        key=lambda each: (_WORST_FIRST.index(each.verdict), each.part),
+        key=lambda each: (WORST_FIRST.index(each.verdict), each.part),
     )
     told: list[tuple[str, str, str]] = [
         (each.part, each.verdict.value, _words(each.fault or "", each.code, each.evidence))

@@ -18,6 +18,10 @@ class Verdict(Enum):
         raise TypeError("a verdict has three values: compare it with `is`")
 
 
+WORST_FIRST = (Verdict.FAULT, Verdict.UNKNOWN, Verdict.OK)
+"""How findings are listed, since verdicts have no order of their own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """The answer of one check about one part.

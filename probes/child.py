@@ -20,6 +20,8 @@ OUTPUT_LIMIT = 256 * 1024
 """Bytes kept of each stream; the rest is read and dropped, so that the child never blocks on us."""
 GRACE = 0.5
 """Seconds between asking a child to end (TERM) and leaving it behind."""
+NO_PROGRAM = (126, 127)
+"""Exit statuses of what cannot be started, as shells say it."""
 _CHUNK = 65_536
 
 
@@ -37,6 +39,11 @@ class Ended:
     errors: str = ""
     hung: bool = False
     waiting: bool = False
+
+    @property
+    def no_program(self) -> bool:
+        """Whether there was nothing to run, or nothing that may be run."""
+        return self.status in NO_PROGRAM
 
 
 @dataclass(slots=True)

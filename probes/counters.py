@@ -4,8 +4,9 @@ A lifetime count accuses nobody; what rose just now does. Pure: `at` is in secon
 only goes forward.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 SLOTS = 8_192
 """Counters remembered; more than any node has (8 GPUs, 36 links each, 12 counters)."""
@@ -25,6 +26,24 @@ class Rise:
 
     def __str__(self) -> str:
         return f"rose by {self.amount} in {self.seconds:.0f} s"
+
+
+Seen = tuple[float, int]
+"""Since when a thing is seen (seconds), and in how many rounds without a break."""
+Thing = TypeVar("Thing", bound=Hashable)
+
+
+def seen_again(before: Mapping[Thing, Seen], now: Iterable[Thing], at: float) -> dict[Thing, Seen]:
+    """What is seen now, counted on; what is not seen now begins anew."""
+    known = ((each, before.get(each, (at, 0))) for each in now)
+    return {each: (first, rounds + 1) for each, (first, rounds) in known}
+
+
+def lasting(seen: Mapping[Thing, Seen], at: float, rounds: int, seconds: float) -> list[Thing]:
+    """What was seen in so many rounds without a break, for so many seconds."""
+    return [
+        each for each, (first, count) in seen.items() if count >= rounds and at - first >= seconds
+    ]
 
 
 @dataclass(slots=True)

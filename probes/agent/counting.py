@@ -12,13 +12,12 @@ from fleet.agent_figure import (
     LOG_RECORDS,
 )
 from fleet.fault import Fault
-from fleet.finding import Verdict
+from fleet.finding import WORST_FIRST
 from probes.agent.figures import Figures
 from probes.agent.rounds import Timed
 from probes.child import Tool
 from probes.kmsg import Cursor
 
-_WORST_FIRST = (Verdict.FAULT, Verdict.UNKNOWN, Verdict.OK)
 SAYS_NOTHING = "none"
 _SUPPRESSED = b" suppressed"
 
@@ -26,7 +25,7 @@ _SUPPRESSED = b" suppressed"
 def count_check(figures: Figures, timed: Timed) -> None:
     """One run of one check, by its worst verdict."""
     said = [each.verdict for each in timed.findings]
-    worst = next((each.value for each in _WORST_FIRST if each in said), SAYS_NOTHING)
+    worst = next((each.value for each in WORST_FIRST if each in said), SAYS_NOTHING)
     figures.count(CHECKS, timed.check, worst)
 
 

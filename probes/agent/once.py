@@ -14,8 +14,8 @@ from probes.agent.core import Core
 from probes.agent.memory import load
 from probes.agent.rounds import Timed
 from probes.agent.senses import shared
-from probes.checks import left_overs
-from probes.checks.subject import Subject, fault, ok, unknown
+from probes.checks import kernel_log, left_overs
+from probes.checks.subject import Subject, ok, unknown
 from probes.kmsg import open_source
 from probes.machine import Machine
 from probes.parts import Naming
@@ -93,10 +93,8 @@ def _log(core: Core, seconds: float) -> Timed:
     if "reader:unreadable" in core.trouble:
         said = f"{core.machine.kmsg} cannot be read here"
         return Timed(KERNEL_LOG, (unknown(KERNEL_LOG, HOST, "log:unreadable", said),), seconds)
-    found = tuple(
-        fault(KERNEL_LOG, each.part, each.name, each.code, each.advice, f"{each.count} lines")
-        for each in core.memory.faults.of_log().faults(core.naming)
-    )
+    standing = core.memory.faults.of_log().faults(core.naming)
+    found = tuple(map(kernel_log.finding, standing))
     told = f"{core.memory.cursor.sequence + 1} records of this boot"
     return Timed(KERNEL_LOG, found or (ok(KERNEL_LOG, HOST, told),), seconds)
 

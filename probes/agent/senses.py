@@ -38,7 +38,8 @@ PROCESSES = "processes"
 class Sensed:
     """What a look has brought so far: the GPUs by address, and the findings of one check.
 
-    `heard` are the processes on the GPUs, once a round and before what NVML says of the GPUs;
+    `heard` are the processes on the GPUs, once a round and before what NVML says of the GPUs, where
+    they could be listed;
     `round` is there once, at the end of a round of all checks: everything that they found.
     """
 
@@ -101,16 +102,17 @@ class Senses:
             def ended(timed: Timed) -> None:
                 found.append(timed)
                 count_check(self.figures, timed)
-                heard = self._heard if timed.check == PROCESSES else None
+                heard = self._heard if timed.check == PROCESSES and not timed.findings else None
                 tell(Sensed(dict(subject.naming.gpus), timed.findings, heard))
 
-            first = {NAMES: self._name, **({PROCESSES: self._hear} if examine else {})}
+            whole = examine and not only
+            first = {NAMES: self._name, **({PROCESSES: self._hear} if whole else {})}
             passive = [each for each in checks.PASSIVE if examine and (not only or each in only)]
             running = {name: partial(checks.one, name, subject) for name in passive}
             self._rounds.run({**first, **running}, ended, (descriptor,))
             if examine:
                 self._remember(subject.counts)
-            if examine and not only:
+            if whole:
                 count_round(self.figures, found, subject.tools)
                 everything = tuple(each for one in found for each in one.findings)
                 tell(Sensed(dict(subject.naming.gpus), round=everything))

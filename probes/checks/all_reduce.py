@@ -9,7 +9,7 @@ hangs. It is one only where all time was given: to begin alone may take a minute
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fleet.check import Check
@@ -37,14 +37,13 @@ LEAST_SECONDS = 60.0
 """To load libraries, to meet, and to add up, on a slow machine."""
 MARGIN = 3.0
 """Once for our own ranks to begin, and once for the answer."""
-NO_TOOL = (126, 127)
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
     """One run: how it ended, what it came to, and whether the ranks had met before.
 
-    `full` where it was given all the time there is.
+    `full` where it was given all the time there is; `lacks` and `error` in a rank's own words.
     """
 
     ended: Ended
@@ -53,6 +52,7 @@ class _Run:
     met: bool
     full: bool
     lacks: str = ""
+    error: str = ""
 
 
 def check(subject: Subject) -> tuple[Finding, ...]:
@@ -82,9 +82,8 @@ def _busy(subject: Subject, seen: View) -> Iterator[Finding]:
         if gpu.handle is not None or not gpu.pci:
             said = f"GPU {gpu.index} of NVML cannot be asked"
             yield unknown(Check.ALL_REDUCE, HOST, "nvml:no-handle", said)
-        elif why_not := unfit(gpu):
-            code = why_not[0].replace("compute:", "all-reduce:")
-            yield unknown(Check.ALL_REDUCE, subject.naming.gpu(gpu.pci), code, why_not[1])
+        elif why_not := unfit(gpu, Check.ALL_REDUCE):
+            yield unknown(Check.ALL_REDUCE, subject.naming.gpu(gpu.pci), *why_not)
 
 
 def _by_nccl_tests(subject: Subject, gpus: int, seconds: float) -> _Run | None:
@@ -97,7 +96,7 @@ def _by_nccl_tests(subject: Subject, gpus: int, seconds: float) -> _Run | None:
         return None
     options += ["-c", "1"]
     ended, left = subject.use(TOOL, [*command, *options], {}, seconds, reduce.GRACE)
-    if ended.status in NO_TOOL and not ended.hung:
+    if ended.no_program and not ended.hung:
         return None
     reduced = nccl_tests.read(ended.output)
     return _Run(ended, left, reduced, reduced.ranks > 0, _full(seconds))
@@ -119,13 +118,12 @@ def _by_ranks(subject: Subject, seen: View, seconds: float) -> _Run:
     )
     said = reduce.read(ended.output)
     lacks = next((each.missing for each in said.values() if each.missing), "")
+    error = next((each.error for each in said.values() if each.error), "")
     met = len(said) == world and all(each.met for each in said.values())
-    return _Run(ended, left, reduce.summed(said, world), met, _full(seconds), lacks)
+    return _Run(ended, left, reduce.summed(said, world), met, _full(seconds), lacks, error)
 
 
-def judge(
-    run: _Run, gpus: int, known: Mapping[tuple[str, str], baselines.Baseline]
-) -> tuple[Finding, ...]:
+def judge(run: _Run, gpus: int, known: baselines.Baselines) -> tuple[Finding, ...]:
     """What it means, for the node: which GPU is at fault nobody can tell from a sum."""
     reduced = run.reduced
     if run.left or run.ended.waiting or run.ended.status == reduce.STUCK:
@@ -146,7 +144,8 @@ def judge(
         said = f"no {TOOL} here, and torch cannot do it: {run.lacks}; see docs/operating.md"
         return (unknown(Check.ALL_REDUCE, HOST, "all-reduce:no-tool", said),)
     if run.ended.status != 0 or not reduced.bus or reduced.wrong is None or reduced.ranks != gpus:
-        said = f"exit {run.ended.status}, {reduced.ranks} of {gpus} GPUs: {run.ended.errors[-200:]}"
+        why = run.error or run.ended.errors[-200:]
+        said = f"exit {run.ended.status}, {reduced.ranks} of {gpus} GPUs: {why}"
         return (unknown(Check.ALL_REDUCE, HOST, "all-reduce:untold", said),)
     least = known.get((reduced.model, f"{baselines.ALL_REDUCE}-{gpus}"))
     pace = f"{reduced.bus / 1e9:.1f} GB/s bus bandwidth among {gpus} GPUs"

@@ -85,19 +85,19 @@ def choose(gpus: Iterable[GpuView], subject: Subject) -> Chosen:
     return Chosen(parts, witnesses[:WITNESSES], tuple(left))
 
 
-def unfit(gpu: GpuView) -> tuple[str, str] | None:
-    """Code and words for why a GPU may not be used, None where it may."""
+def unfit(gpu: GpuView, check: Check = Check.COMPUTE) -> tuple[str, str] | None:
+    """Code and words for why a check may not use a GPU, None where it may."""
     processes = gpu.value("processes")
     if not isinstance(processes, tuple):
-        return "compute:use-unknown", f"whether somebody uses it cannot be told: {processes}"
+        return f"{check}:use-unknown", f"whether somebody uses it cannot be told: {processes}"
     if processes:
-        return "compute:in-use", f"{len(processes)} processes use it; it was not touched"
+        return f"{check}:in-use", f"{len(processes)} processes use it; it was not touched"
     used, total = gpu.number("memory_used"), gpu.number("memory_total")
     if isinstance(used, int) and isinstance(total, int) and used > total * MOST_USED:
-        return "compute:in-use", f"{used >> 20} MiB are taken, by a process that is not seen here"
+        return f"{check}:in-use", f"{used >> 20} MiB are taken, by a process that is not seen here"
     mig = gpu.numbers("mig_mode", 2)
     if isinstance(mig, tuple) and mig[0]:
-        return "compute:mig", "it is cut into MIG instances; what they are for is not ours"
+        return f"{check}:mig", "it is cut into MIG instances; what they are for is not ours"
     return None
 
 

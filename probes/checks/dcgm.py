@@ -53,7 +53,7 @@ def check(subject: Subject) -> tuple[Finding, ...]:
 def _unheard(subject: Subject, ended: Ended) -> tuple[Finding, ...]:
     """Nothing to say where no engine is to be expected, or where its program is none."""
     gone = engine.no_engine(ended)
-    if ended.status in (126, 127) or (gone and not engine.expected(subject)):
+    if ended.no_program or (gone and not engine.expected(subject)):
         return ()
     if not gone and not ended.hung:
         said = f"exit {ended.status}: {ended.output} {ended.errors}"

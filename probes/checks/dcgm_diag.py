@@ -109,13 +109,12 @@ def _unfit(subject: Subject, found: Found) -> Iterator[Finding]:
     known = {each.pci: each for each in seen.gpus if each.handle is None}
     for pci in found.gpus.values():
         if pci not in known:
-            why_not = "use-unknown", "NVML does not tell whether somebody uses it"
-        elif said := unfit(known[pci]):
-            why_not = said[0].removeprefix("compute:"), said[1]
+            said = "NVML does not tell whether somebody uses it"
+            why_not: tuple[str, str] | None = ("dcgm-diag:use-unknown", said)
         else:
-            continue
-        code = f"dcgm-diag:{why_not[0]}"
-        yield unknown(Check.DCGM_DIAG, subject.naming.gpu(pci), code, why_not[1])
+            why_not = unfit(known[pci], Check.DCGM_DIAG)
+        if why_not:
+            yield unknown(Check.DCGM_DIAG, subject.naming.gpu(pci), *why_not)
 
 
 def _level() -> int | None:

@@ -9,7 +9,6 @@ into the kernel minutes after each boot.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +21,7 @@ from fleet.pod import hit
 from probes import services
 from probes.checks.presence import gpus_on_bus
 from probes.checks.subject import Subject, fault, ok, unknown
+from probes.counters import lasting, seen_again
 from probes.nvml.view import DRIVER_NOT_LOADED
 from probes.processes import read_process
 from probes.stuck import Thread, threads_in_driver
@@ -120,21 +120,13 @@ def _versions(subject: Subject) -> Iterator[Finding]:
 def _stuck(subject: Subject) -> Iterator[Finding]:
     """The same thread (by its start) in every one of the last rounds."""
     asleep = threads_in_driver(subject.machine.root)
-    before, now = subject.stuck, subject.at
-    seen = {each: before.get(each, (now, 0)) for each in asleep}
-    counted = {each: (first, rounds + 1) for each, (first, rounds) in seen.items()}
-    subject.stuck = counted
-    lasting = [
-        thread
-        for thread, (first, rounds) in counted.items()
-        if rounds >= ROUNDS and now - first >= SECONDS
-    ]
-    if lasting:
-        first = lasting[0]
-        text = f"{first.name} has been asleep in {first.where} for {counted[first][1]} rounds"
+    subject.stuck = seen_again(subject.stuck, asleep, subject.at)
+    if stays := lasting(subject.stuck, subject.at, ROUNDS, SECONDS):
+        first = stays[0]
+        text = f"{first.name} has been asleep in {first.where} for {subject.stuck[first][1]} rounds"
         code, name = "driver:stuck-thread", FaultName.DRIVER_HUNG
-        found = fault(Check.DRIVER, HOST, name, code, Advice.REBOOT, text)
-        yield replace(found, pods=_pods(subject.machine.root, lasting))
+        pods = _pods(subject.machine.root, stays)
+        yield fault(Check.DRIVER, HOST, name, code, Advice.REBOOT, text, pods=pods)
 
 
 def _pods(root: Path, threads: list[Thread]) -> tuple[str, ...]:

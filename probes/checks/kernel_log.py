@@ -7,7 +7,7 @@ boot or to the repair of the part, absence of lines proves nothing.
 
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from fleet.check import Check
@@ -60,7 +60,7 @@ def check(
         said = "the kernel log is empty: a kernel that booted has printed something"
         return (unknown(Check.KERNEL_LOG, HOST, "kmsg:empty", said),), -1
     mine = [each for each in view.faults if _concerns(each.part, parts)]
-    found = tuple(_finding(each) for each in mine)
+    found = tuple(map(finding, mine))
     if not view.whole and not _repaired_later(machine, boot_id, parts, view.since):
         said = f"records before {view.since} are overwritten, and nothing else remembers them"
         found = (*found, unknown(Check.KERNEL_LOG, HOST, "kmsg:incomplete", said))
@@ -135,9 +135,10 @@ def _concerns(part: Part, parts: Sequence[Part]) -> bool:
     return part == HOST or any(covers(scope, part) for scope in parts)
 
 
-def _finding(standing: Fault) -> Finding:
+def finding(standing: Fault) -> Finding:
+    """What stands by the log, as this check's answer."""
     severity = Severity.FATAL if standing.advice in _SEVERE else Severity.DEGRADED
-    found = fault(
+    return fault(
         Check.KERNEL_LOG,
         standing.part,
         standing.name,
@@ -145,5 +146,5 @@ def _finding(standing: Fault) -> Finding:
         standing.advice,
         f"{standing.count} lines",
         severity,
+        standing.pods,
     )
-    return replace(found, pods=standing.pods)

@@ -14,6 +14,7 @@ from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding
 from fleet.part import HOST, Part
 from probes.checks.subject import Subject, fault, ok, unknown
+from probes.counters import lasting, seen_again
 from probes.nvml.asks import PROCESS_LISTS
 from probes.nvml.view import GpuView
 from probes.processes import Heard, Process, first_namespace, heard_here, read_process
@@ -111,17 +112,9 @@ def _kept_here(root: Path) -> bool:
 
 def _lasting(subject: Subject, accused: dict[Process, str]) -> dict[Process, str]:
     """Those that were accused for long enough; what is not accused now begins anew."""
-    before = subject.left_overs
-    subject.left_overs = {
-        each: (first, rounds + 1)
-        for each in accused
-        for first, rounds in (before.get(each, (subject.at, 0)),)
-    }
-    return {
-        each: accused[each]
-        for each, (first, rounds) in subject.left_overs.items()
-        if rounds >= ROUNDS and subject.at - first >= SECONDS
-    }
+    subject.left_overs = seen_again(subject.left_overs, accused, subject.at)
+    stays = lasting(subject.left_overs, subject.at, ROUNDS, SECONDS)
+    return {each: accused[each] for each in stays}
 
 
 def _of(part: Part, heard: Heard, lasting: dict[Process, str]) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from fleet.fault import Advice, FaultName
 from fleet.finding import Finding
 from fleet.part import HOST, Part
 from probes.checks.subject import NVIDIA_SMI, Subject, fault, hung, unknown
+from probes.child import NO_PROGRAM
 from probes.machine import Missing
 from probes.nvml.view import GPU_IS_LOST, RESET_REQUIRED
 from probes.parts import short_address
@@ -150,7 +151,7 @@ def _no_handle(check: str, subject: Subject, status: int | None, said: str) -> I
 
 
 def _failure(check: str, subject: Subject, status: int | None, said: str) -> Finding:
-    if status in (126, 127):
+    if status in NO_PROGRAM:
         return unknown(check, HOST, "nvidia-smi:missing", said)
     word, name, advice = EXITS.get(status or 0, (f"exit-{status}", None, Advice.NONE))
     code = f"nvidia-smi:{word}"

@@ -133,9 +133,10 @@ def fault(
     advice: Advice,
     evidence: str = "",
     severity: Severity = Severity.FATAL,
+    pods: tuple[str, ...] = (),
 ) -> Finding:
-    """Looked, and found a fault."""
-    return Finding(check, part, Verdict.FAULT, name, code, advice, severity, tidy(evidence))
+    """Looked, and found a fault; `pods` are those whose work it hit."""
+    return Finding(check, part, Verdict.FAULT, name, code, advice, severity, tidy(evidence), pods)
 
 
 def hung(check: str, what: str) -> Finding:

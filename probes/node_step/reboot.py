@@ -46,8 +46,7 @@ def _ask(machine: Machine) -> Ending:
         return failed(Reason.HUNG, hung(Step.REBOOT, SYSTEMCTL))
     if ended.status != 0:
         said = f"exit {ended.status}: {ended.output} {ended.errors}"
-        missing = ended.status in (126, 127)
-        return failed(Reason.NO_TOOL if missing else Reason.TOOL_FAILED, _note(said))
+        return failed(Reason.NO_TOOL if ended.no_program else Reason.TOOL_FAILED, _note(said))
     return DONE
 
 

@@ -104,7 +104,7 @@ def _ending(ended: Ended) -> Ending:
         return failed(Reason.HUNG, hung(Step.RESET_GPU, f"{NVIDIA_SMI} --gpu-reset"))
     if ended.status == 0:
         return DONE
-    if ended.status in (126, 127):
+    if ended.no_program:
         return failed(Reason.NO_TOOL, _note(said))
     if ended.status == IN_USE or "in use" in said.lower():
         return failed(Reason.IN_USE, _note(said))

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from fleet.check import ACTIVE, Check
 from fleet.fault import FaultName
-from fleet.finding import Finding, Verdict
+from fleet.finding import WORST_FIRST, Finding, Verdict
 from fleet.part import HOST, Part
 from fleet.step import NodeStepRequest
 from probes import checks
@@ -25,8 +25,6 @@ from probes.machine import Machine
 from probes.node_step.premise import DONE, Ending, Reason, check_premise, failed
 from probes.parts import Naming, covers
 from probes.records import Kind, Record, read_records, write_record
-
-_WORST_FIRST = (Verdict.FAULT, Verdict.UNKNOWN, Verdict.OK)
 
 
 def verify(
@@ -142,7 +140,7 @@ def _concerns(finding: Finding, parts: Sequence[Part]) -> bool:
 
 def _worst(finding: Finding) -> tuple[int, int, int, str, str]:
     return (
-        _WORST_FIRST.index(finding.verdict),
+        WORST_FIRST.index(finding.verdict),
         -SEVERITY_RISING.index(finding.severity),
         -ADVICE_RISING.index(finding.advice),
         finding.check,

@@ -183,6 +183,7 @@ def test_lost_records_are_looked_into_and_a_sound_machine_lifts_the_doubt(fake, 
     fake.log("usb 1-1: new device")
     wait_for(lambda: '"lost":100' in (fake.machine.state / "agent.json").read_text())
     wait_for(lambda: '"doubt":""' in (fake.machine.state / "agent.json").read_text())
+    stand.wait_until(lambda: stand.status("GPU") == HEALTHY)  # it is saved before it is told
     assert stand.status("GPU") == HEALTHY
 
 
@@ -289,6 +290,7 @@ def test_a_look_at_some_checks_runs_no_others_and_is_no_round(fake):
     assert Senses(fake.machine).look({}, True, told.append, ("pci",))
     assert {each.check for one in told for each in one.findings} == {"driver-list", "pci"}
     assert [each.round for each in told if each.round is not None] == []
+    assert [each.heard for each in told if each.heard is not None] == []
 
 
 def test_a_round_keeps_the_most_gpus_that_it_ever_saw_on_the_bus(fake):
