@@ -11,13 +11,12 @@ from temporalio import activity
 from activities.clock import Clock, utc_now
 from activities.conduct import Progress, conduct
 from activities.endings import succeeded
-from activities.look import Sight, agent_alive, glance, identity_changed
+from activities.look import Sight, glance, identity_changed
 from activities.node_change import change_node, merged, taints_patch
 from activities.node_step import step_request
-from activities.node_watch import wait_for_node
-from activities.pinned_pod import PinnedPods, unfinished_pods
+from activities.pinned_pod import PinnedPods
 from activities.proof_look import as_step, premise, see, tainted, work_comes, working
-from activities.release import Witness, not_well
+from activities.release import not_well, until_well, witness_of
 from activities.verify import judge_verify
 from fleet.names import HOLD_EFFECT, PROOF_ANNOTATION, UNPROVEN_TAINT
 from fleet.node import Manifest, NodeState, Taint
@@ -137,17 +136,14 @@ class ProveActivities:
 
     async def _proven(self, request: ProveRequest) -> Outcome:
         step = as_step(request)
-        witness = await self._witness(request)
-
-        def agreed(sight: Sight | None) -> bool | None:
-            if sight is None or self._not_now(sight, request):
-                return True
-            return True if not_well(sight, step, witness) is None else None
-
-        until = min(self._now() + self._patience, request.deadline)
-        node = request.task.node
-        await wait_for_node(self._kubernetes, node, agreed, until=until, now=self._now)
-        witness = await self._witness(request)
+        await until_well(
+            self._kubernetes,
+            step,
+            lambda sight: self._not_now(sight, request),
+            self._now,
+            self._patience,
+        )
+        witness = await witness_of(self._kubernetes, step.node.name, self._now())
 
         def judge(manifest: Manifest, state: NodeState) -> Json | Outcome:
             if state.unproven is None and _is_ours(state.proof, request):
@@ -161,11 +157,6 @@ class ProveActivities:
     def _not_now(self, sight: Sight, request: ProveRequest) -> Outcome | None:
         gone = tainted(sight.node, request)
         return gone or premise(sight.manifest, sight.node, request, self._now)
-
-    async def _witness(self, request: ProveRequest) -> Witness:
-        name, now = request.task.node.name, self._now()
-        alive = await agent_alive(self._kubernetes, name, now)
-        return Witness(now, alive, await unfinished_pods(self._kubernetes, name))
 
     def _tried(self, manifest: Manifest, node: NodeState) -> Json:
         """Not proven, and not found sick: it serves as before."""

@@ -88,9 +88,15 @@ class ReleaseActivities:
     async def _release(self, request: StepRequest, progress: Progress) -> Outcome:
         progress.say("waiting for the node to say that it is well")
         if not request.force:
-            await self._become_well(request)
+            await until_well(
+                self._kubernetes,
+                request,
+                lambda sight: release_refusal(sight.node, request),
+                self._now,
+                self._patience,
+            )
         progress.say("judging whether the node is well")
-        witness = await self._ask_witness(request)
+        witness = await witness_of(self._kubernetes, request.node.name, self._now())
 
         def judge(manifest: Manifest, node: NodeState) -> Json | Outcome:
             no = release_refusal(node, request)
@@ -101,23 +107,6 @@ class ReleaseActivities:
 
         return await change_node(self._kubernetes, request, judge)
 
-    async def _become_well(self, request: StepRequest) -> None:
-        """Give the agent and the device plugin the time that they need to see a repair."""
-        witness = await self._ask_witness(request)
-
-        def judge(sight: Sight | None) -> bool | None:
-            if sight is None or release_refusal(sight.node, request):
-                return True
-            return True if not_well(sight, request, witness) is None else None
-
-        until = min(self._now() + self._patience, request.deadline)
-        await wait_for_node(self._kubernetes, request.node, judge, until=until, now=self._now)
-
-    async def _ask_witness(self, request: StepRequest) -> "Witness":
-        name, now = request.node.name, self._now()
-        alive = await agent_alive(self._kubernetes, name, now)
-        return Witness(now, alive, await unfinished_pods(self._kubernetes, name))
-
 
 @dataclass(frozen=True, slots=True)
 class Witness:
@@ -126,6 +115,34 @@ class Witness:
     at: datetime
     agent_alive: bool
     working: tuple[str, ...] = ()
+
+
+async def witness_of(kubernetes: Kubernetes, node: str, now: datetime) -> Witness:
+    """Ask for what the Node itself does not say."""
+    alive = await agent_alive(kubernetes, node, now)
+    return Witness(now, alive, await unfinished_pods(kubernetes, node))
+
+
+async def until_well(
+    kubernetes: Kubernetes,
+    request: StepRequest,
+    refused: Callable[[Sight], Outcome | None],
+    now: Clock,
+    patience: timedelta,
+) -> None:
+    """Give the agent and the device plugin the time that they need to see that a node is well.
+
+    Returns sooner where `refused` says why it is of no use, and by the request's deadline.
+    """
+    witness = await witness_of(kubernetes, request.node.name, now())
+
+    def judge(sight: Sight | None) -> bool | None:
+        if sight is None or refused(sight):
+            return True
+        return True if not_well(sight, request, witness) is None else None
+
+    until = min(now() + patience, request.deadline)
+    await wait_for_node(kubernetes, request.node, judge, until=until, now=now)
 
 
 def release_refusal(node: NodeState, request: StepRequest) -> Outcome | None:

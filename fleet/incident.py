@@ -304,6 +304,12 @@ class Incident:
         return None
 
     @property
+    def asked(self) -> Attempt | None:
+        """The last ask for a lease that was not given back since."""
+        ask, back = self.last(Step.LEASE), self.gave_back
+        return None if ask is None or (back and back.started >= ask.started) else ask
+
+    @property
     def repairs(self) -> tuple[PastAttempt, ...]:
         """What later incidents of this machine must remember: what happened, or may have."""
         may_have = (OutcomeKind.SUCCEEDED, OutcomeKind.PERMANENT, OutcomeKind.AMBIGUOUS)

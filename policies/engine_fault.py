@@ -7,7 +7,6 @@ from datetime import datetime
 
 from fleet.decision import Act, Basis, HandOff
 from fleet.incident import Incident
-from fleet.outcome import OutcomeKind
 from fleet.request import StepRequest
 from fleet.step import Step
 from policies.requests import QUICK
@@ -29,13 +28,10 @@ def without_decision(policy: Policy, incident: Incident, now: datetime, why: str
 
 
 def _owes_lease(incident: Incident) -> bool:
-    ask, back = incident.last(Step.LEASE), incident.last(Step.GIVE_BACK)
-    done = incident.gave_back
-    if ask is None or (done and done.started >= ask.started):
+    ask, back = incident.asked, incident.last(Step.GIVE_BACK)
+    if ask is None:
         return False
-    if back is None or back.started < ask.started:
-        return True
-    return back.outcome.kind is not OutcomeKind.SUCCEEDED and back.tries < GIVE_BACK_TRIES
+    return back is None or back.started < ask.started or back.tries < GIVE_BACK_TRIES
 
 
 def _give_back(incident: Incident, now: datetime) -> StepRequest:

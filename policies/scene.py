@@ -198,11 +198,7 @@ class Scene:
     @once
     def asked(self) -> Attempt | None:
         """The last ask for a lease that was not given back since."""
-        ask = self.incident.last(Step.LEASE)
-        back = self.incident.gave_back
-        if ask is None or (back and back.started >= ask.started):
-            return None
-        return ask
+        return self.incident.asked
 
     @once
     def leased_at(self) -> datetime | None:

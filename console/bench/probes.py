@@ -30,10 +30,10 @@ def measure(samples: int = probes_latency.SAMPLES) -> dict[str, Any]:
         stuck.mkdir()
         hung = probes_hung.measure(probes_machine.build(stuck)[0])
     latency = {"quiet": probes_latency.summed(quiet), "storm": probes_latency.summed(storm)}
-    return _result(cost, latency, hung, environment)
+    return _result(cost, latency, hung, environment, samples)
 
 
-def _result(cost: Any, latency: Any, hung: Any, environment: Any) -> dict[str, Any]:
+def _result(cost: Any, latency: Any, hung: Any, environment: Any, samples: int) -> dict[str, Any]:
     in_storm = latency["storm"]
     fast = in_storm["p50_ms"] <= P50_MS and in_storm["p99_ms"] <= P99_MS
     figures = {"cost": probes_cost.met(cost), "latency": fast, "hung": probes_hung.met(hung)}
@@ -49,7 +49,7 @@ def _result(cost: Any, latency: Any, hung: Any, environment: Any) -> dict[str, A
             "nvml": probes_machine.REAL if environment else probes_machine.PLAYED,
             "rounds": probes_cost.ROUNDS,
             "idle_seconds": probes_cost.IDLE_SECONDS,
-            "samples": probes_latency.SAMPLES,
+            "samples": samples,
             "storm_lines": probes_latency.STORM_LINES,
             "log": "fifo",
             "tls": False,

@@ -243,8 +243,11 @@ async def test_no_work_comes_while_the_checks_of_a_proof_may_still_use_the_gpus(
     checks = pod_manifest("step-prove-1", namespace="gpumend")
     checks["metadata"]["labels"] = {"gpumend.io/operation": "prove-1"}
     running = {"state": {"running": {}}, "name": "c", "ready": True}
-    checks["status"] = {"phase": "Running", "containerStatuses": [running]}
-    made = await quiet_cluster.add_pod(checks)
+    status = {"phase": "Running", "containerStatuses": [running]}
+    made = await quiet_cluster.add_pod(checks | {"status": status})
+    reset = pod_manifest("step-m-3-reset-gpu", namespace="gpumend")
+    reset["metadata"]["labels"] = {"gpumend.io/operation": "m-3-reset-gpu"}
+    await quiet_cluster.add_pod(reset | {"status": status})
     stopping = a_request(node, Why.SWEEP, ProofEnd.STOPPED)
     with pytest.raises(ApplicationError, match="step-prove-1 still ends"):
         await temporal.run(steps(quiet_cluster).end, stopping)
@@ -256,6 +259,8 @@ async def test_no_work_comes_while_the_checks_of_a_proof_may_still_use_the_gpus(
     outcome = await temporal.run(steps(quiet_cluster).end, stopping)
     assert outcome.kind is OutcomeKind.SUCCEEDED
     assert UNPROVEN_TAINT not in taints(await quiet_cluster.node())
+    beside = await quiet_cluster.raw.read("/api/v1/namespaces/gpumend/pods/step-m-3-reset-gpu")
+    assert "deletionTimestamp" not in beside["metadata"]
 
 
 async def test_an_incident_that_came_meanwhile_keeps_its_hold_and_mark(cluster, temporal):

@@ -296,11 +296,13 @@ async def test_a_proof_whose_worker_dies_between_taint_and_checks_goes_on_with_a
 async def test_who_asks_again_finds_the_proof_that_runs(server):
     proofs, task = TemporalProofs(lambda: server.client, policy), a_task()
     await proofs.prove(task)
-    await proofs.prove(task)
     handle = server.client.get_workflow_handle(
         names.prove_workflow_id("c", task.node.name, task.node.machine)
     )
+    first = await handle.describe()
+    await proofs.prove(task)
     described = await handle.describe()
+    assert described.run_id == first.run_id
     assert described.status is WorkflowExecutionStatus.RUNNING
     assert described.typed_search_attributes[NODE] == task.node.name
     await handle.terminate()
@@ -324,7 +326,15 @@ def swept_tasks(count: int) -> list[ProveTask]:
 
 
 async def test_a_sweep_proves_every_candidate_a_few_at_a_time(server):
-    script = Script()
+    script, both = Script(), asyncio.Barrier(2)
+    answer = script.answer
+
+    async def two_at_once(name: str, request: ProveRequest) -> Outcome:
+        if name == "prove":
+            await both.wait()
+        return await answer(name, request)
+
+    script.answer = two_at_once  # type: ignore[method-assign]
     swept = await sweep(server.client, script, swept_tasks(4), room=2)
     assert (swept.ends, swept.because, swept.due) == ({"proven": 4}, "nothing is left", 4)
     assert script.most_busy <= 2
