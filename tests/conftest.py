@@ -1,6 +1,7 @@
 """Fixtures that several folders need."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +17,11 @@ settings.register_profile(
     derandomize=not os.environ.get("GPUMEND_SEARCH"),
 )
 settings.load_profile("gpumend")
+
+# Tests start hundreds of interpreters. Where bytecode is not kept, each compiles all that it
+# imports anew: half of the time that a worker takes to start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_xdist_auto_num_workers(config):
