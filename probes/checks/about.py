@@ -137,8 +137,8 @@ ABOUT: Mapping[Check, About] = MappingProxyType(
             "does every GPU compute right, keep what is written to its memory, and is it as fast as"
             " its type is known to be?",
             "patterns in its own allocation, whole-number matrix products against their known sums,"
-            " rates against the recorded ones of its type, NVML's clocks and PCIe generation while"
-            " it works",
+            " rates against the recorded ones of its type, NVML's clocks, their reasons and the"
+            " PCIe generation while it works",
             (
                 *(FaultName.WRONG_RESULTS, FaultName.UNCONTAINED_MEMORY, FaultName.SLOW),
                 *(FaultName.PCIE_DEGRADED, FaultName.DRIVER_HUNG),

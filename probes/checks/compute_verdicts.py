@@ -13,39 +13,28 @@ from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding
 from fleet.part import Part
 from probes.checks.subject import fault, ok, unknown
+from probes.checks.under_load import LEAST_PEERS, at_work, best_clock, under_load
 from probes.compute.backend import Arithmetic
 from probes.compute.baselines import HALF, HOST_LINK, Baselines
 from probes.compute.patterns import Kept
 from probes.compute.view import Exam, GpuExam, Made
-from probes.nvml.view import GpuView
 
 LEAST_TESTED = 0.75
 """Of the memory; where less could be had, somebody took the rest."""
 LEAST_OF_MEDIAN = 0.8
 """Of the rate of its like in the same node: sound ones are within a tenth of each other."""
-LEAST_PEERS = 3
-LEAST_CLOCK = 0.5
-"""Of the highest clock: the power limit takes a third of it at full load, and never half."""
-BUSY = 50
-"""Per cent of use from which clocks and links are those of work."""
-LEAST_LOOKS = 2
-"""At work; a single one may have met a change of clock or link."""
-SLOWED = 0x08 | 0x40 | 0x80
-"""Reasons of a low clock that are the hardware's own: slowdown, heat, power brake. A power limit or
-a locked clock is somebody's choice.
-"""
 
 
 def judge(exam: Exam, parts: Mapping[str, Part], baselines: Baselines) -> tuple[Finding, ...]:
     """Findings of the GPUs in `parts`, which are by address; the others are witnesses."""
-    loaded = {pci: _at_work(exam, pci) for pci in exam.gpus}
+    loaded = {pci: at_work(exam.loaded, pci) for pci in exam.gpus}
     found: list[Finding] = []
     for pci, part in parts.items():
         gpu = exam.gpus.get(pci, GpuExam(pci))
         bad = [*_examined(exam, gpu, part), *_paces(exam, gpu, part, baselines)]
         like = [e for e, g in exam.gpus.items() if g.model == gpu.model]
-        clocks = [clock for e in like if (clock := _clock(loaded[e])) is not None]
-        bad += _under_load(loaded.get(pci, []), clocks, part)
+        clocks = [clock for e in like if (clock := best_clock(loaded[e])) is not None]
+        bad += under_load(loaded.get(pci, []), clocks, part)
         found += bad or [ok(Check.COMPUTE, part, _notes(gpu, baselines))]
     return tuple(found)
 
@@ -155,44 +144,6 @@ def _paces(exam: Exam, gpu: GpuExam, part: Part, baselines: Baselines) -> Iterat
         if link and moved and moved < link.least:
             said = f"{moved / 1e9:.1f} GB/s {way}, at least {link.least / 1e9:.1f}: {link.source}"
             yield _degraded(part, "compute:host-link", said)
-
-
-def _at_work(exam: Exam, pci: str) -> list[GpuView]:
-    """One GPU, each time it was seen at work."""
-    seen = [gpu for view in exam.loaded for gpu in view.gpus if gpu.pci == pci]
-    return [each for each in seen if _told(each, "utilization") >= BUSY]
-
-
-def _under_load(looks: list[GpuView], like: list[int], part: Part) -> Iterator[Finding]:
-    """Clocks and the link's generation at their best of several looks."""
-    if len(looks) < LEAST_LOOKS:
-        return
-    linked = [each for each in looks if isinstance(each.number("generation"), int)]
-    best, most = _best(linked, "generation"), _best(looks, "generation_limit")
-    if linked and best < most:
-        yield _degraded(part, "pcie:generation", f"generation {best} of {most} under load")
-    clock, limit = _clock(looks), _best(looks, "sm_clock_limit")
-    if clock is None or clock >= LEAST_CLOCK * limit:
-        return
-    slowed = all(_told(each, "clock_events") & SLOWED for each in looks)
-    if slowed or (len(like) >= LEAST_PEERS and clock < LEAST_CLOCK * median(like)):
-        yield _slow(part, "compute:clock", f"{clock} of {limit} MHz under load")
-
-
-def _clock(looks: list[GpuView]) -> int | None:
-    """The highest, None where none was told."""
-    told = [each for each in looks if isinstance(each.number("sm_clock"), int)]
-    return _best(told, "sm_clock") if told else None
-
-
-def _best(looks: list[GpuView], name: str) -> int:
-    return max((_told(each, name) for each in looks), default=0)
-
-
-def _told(gpu: GpuView, name: str) -> int:
-    """A number, 0 where NVML does not tell it."""
-    said = gpu.number(name)
-    return said if isinstance(said, int) else 0
 
 
 def _notes(gpu: GpuExam, baselines: Baselines) -> str:

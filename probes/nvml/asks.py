@@ -114,6 +114,8 @@ CALLS: Mapping[str, Call] = MappingProxyType(
         "width_limit": lambda nvml, gpu: nvml.nvmlDeviceGetMaxPcieLinkWidth(gpu),
         "generation": lambda nvml, gpu: nvml.nvmlDeviceGetCurrPcieLinkGeneration(gpu),
         "generation_limit": lambda nvml, gpu: nvml.nvmlDeviceGetMaxPcieLinkGeneration(gpu),
+        "gpu_generation_limit": lambda nvml, gpu: nvml.nvmlDeviceGetGpuMaxPcieLinkGeneration(gpu),
+        "performance_state": lambda nvml, gpu: nvml.nvmlDeviceGetPerformanceState(gpu),
         "margin": lambda nvml, gpu: nvml.nvmlDeviceGetMarginTemperature(gpu),
         "power": lambda nvml, gpu: nvml.nvmlDeviceGetPowerUsage(gpu),
         "power_limit": lambda nvml, gpu: nvml.nvmlDeviceGetEnforcedPowerLimit(gpu),
@@ -133,4 +135,5 @@ CALLS: Mapping[str, Call] = MappingProxyType(
         "mps": _mps,
     }
 )
-"""What has no field number. Power in milliwatts, margin in degrees to the slowdown."""
+"""What has no field number. Power in milliwatts, margin in degrees to the slowdown. Of the two
+limits of the link's generation one is that of GPU and slot together, the other the GPU's own."""

@@ -200,9 +200,12 @@ def test_the_real_child_runs_the_same_kernels_on_a_cpu(simulated, subject):
 LOW = {"utilization": 100, "sm_clock": 300, "sm_clock_limit": 1980, "clock_events": 0x8}
 FULL = {**LOW, "sm_clock": 1400}
 CAPPED = {**LOW, "clock_events": 0x4}
-OLD_LINK = {**FULL, "generation": 1, "generation_limit": 5}
+OLD_LINK = {**FULL, "generation": 1, "generation_limit": 5, "clock_events": 0}
+OLD_LINK |= {"performance_state": 0}
 CLOCK = ("gpu:0", "slow", "compute:clock")
 LINK = ("gpu:0", "pcie-degraded", "pcie:generation")
+EXPLAINED = ("gpu:0", "unknown", "pcie:generation-explained")
+ABSENT, BROKEN = Mute(3), Mute(999)
 
 
 @pytest.mark.parametrize(
@@ -221,6 +224,22 @@ LINK = ("gpu:0", "pcie-degraded", "pcie:generation")
         ([[OLD_LINK]], set()),
         ([[OLD_LINK], [{**OLD_LINK, "generation": 5}]], set()),
         ([[{**OLD_LINK, "utilization": 3}]] * 3, set()),
+        ([[{**OLD_LINK, "clock_events": 0x4}]] * 2, {LINK}),
+        ([[{**OLD_LINK, "clock_events": 0x40}]] * 2, {EXPLAINED}),
+        ([[{**OLD_LINK, "clock_events": 0x1}]] * 2, {EXPLAINED}),
+        ([[{**OLD_LINK, "performance_state": 2}]] * 2, {LINK}),
+        ([[{**OLD_LINK, "performance_state": 8}]] * 2, {EXPLAINED}),
+        ([[{**OLD_LINK, "performance_state": 8}], [OLD_LINK]], {EXPLAINED}),
+        ([[{**OLD_LINK, "performance_state": 8}], [OLD_LINK], [OLD_LINK]], {LINK}),
+        ([[{**OLD_LINK, "performance_state": 32}]] * 2, {LINK}),
+        ([[{**OLD_LINK, "performance_state": 32, "clock_events": ABSENT}]] * 2, {EXPLAINED}),
+        ([[{**OLD_LINK, "performance_state": ABSENT}]] * 2, {LINK}),
+        ([[{**OLD_LINK, "clock_events": ABSENT}]] * 2, {LINK}),
+        ([[{**OLD_LINK, "performance_state": ABSENT, "clock_events": ABSENT}]] * 2, {EXPLAINED}),
+        ([[{**OLD_LINK, "clock_events": BROKEN}]] * 2, {EXPLAINED}),
+        ([[{**OLD_LINK, "performance_state": BROKEN}]] * 2, {EXPLAINED}),
+        ([[{**OLD_LINK, "generation_limit": BROKEN}]] * 2, set()),
+        ([[{**OLD_LINK, "generation_limit": 1, "gpu_generation_limit": 5}]] * 2, set()),
     ],
 )
 def test_a_clock_or_a_link_is_blamed_only_for_what_several_looks_at_work_have_in_common(

@@ -40,6 +40,8 @@ HEALTHY: Mapping[str, str] = {
     "gpu.*.width_limit": "16",
     "gpu.*.generation": "5",
     "gpu.*.generation_limit": "5",
+    "gpu.*.gpu_generation_limit": "5",
+    "gpu.*.performance_state": "0",
     "gpu.*.margin": "38",
     "gpu.*.power": "71000",
     "gpu.*.power_limit": "700000",
