@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from probes.counters import parse_count
+
 CLASS = "sys/class/infiniband"
 FILES = (
     f"{CLASS}/*/ports/*/state",
@@ -110,12 +112,6 @@ def parse_state(text: str) -> int:
     """`4: ACTIVE` as 4; -1 for what is none."""
     head = text.partition(":")[0].strip()
     return int(head) if head.isascii() and head.isdigit() and len(head) < 4 else -1
-
-
-def parse_count(text: str) -> int | None:
-    """A counter; None for what is none."""
-    text = text.strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 21 else None
 
 
 def parse_lanes(text: str) -> int:

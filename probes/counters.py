@@ -28,6 +28,12 @@ class Rise:
         return f"rose by {self.amount} in {self.seconds:.0f} s"
 
 
+def parse_count(text: str) -> int | None:
+    """A counter as sysfs and tools print it; None for what is none."""
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 21 else None
+
+
 Seen = tuple[float, int]
 """Since when a thing is seen (seconds), and in how many rounds without a break."""
 Thing = TypeVar("Thing", bound=Hashable)

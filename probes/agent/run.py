@@ -165,7 +165,6 @@ class Agent:
         before = missed(self.core.memory.cursor)
         self.core.take(list(raw), self.clock())
         count_log(self.figures, raw, before, missed(self.core.memory.cursor))
-        count_harmless(self.figures, self.core.moved_nothing)
 
     def _tell_applications(self) -> None:
         """A job's own fault moves nothing: here its people find it, and whose it is."""
@@ -177,6 +176,7 @@ class Agent:
         self._look_at_boot()
         self._look_at_records()
         self._look_at_reader(reading)
+        count_harmless(self.figures, self.core.moved_nothing)
         self._ask(asker, time.monotonic())
 
     def _ask(self, asker: SensesThread, now: float) -> None:

@@ -4,8 +4,6 @@ Volatile counters start at 0 with every reset and driver load, so any count is s
 counters never clear and are not looked at.
 """
 
-import re
-
 from fleet.check import Check
 from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding
@@ -14,10 +12,10 @@ from probes.checks import nvidia_smi, nvml_memory
 from probes.checks.gpus import each_gpu
 from probes.checks.nvidia_smi import Cell, Row
 from probes.checks.subject import Subject, fault, ok, unknown
+from probes.counters import parse_count
 
 _ECC = "ecc.errors.uncorrected.volatile.total"
 _PENDING, _FAILURE = "remapped_rows.pending", "remapped_rows.failure"
-_COUNT = re.compile(r"[0-9]{1,20}")
 _YES, _NO = frozenset({"yes", "1", "true"}), frozenset({"no", "0", "false"})
 
 
@@ -48,9 +46,10 @@ def _errors(part: Part, row: Row | None) -> list[Finding]:
     cell = row[_ECC] if row else Cell.BROKEN
     if isinstance(cell, Cell):
         return [_mute(part, cell, _ECC)]
-    if not _COUNT.fullmatch(cell):
+    count = parse_count(cell)
+    if count is None:
         return [unknown(Check.MEMORY, part, "memory:unreadable", f"{_ECC}={cell}")]
-    if int(cell) == 0:
+    if count == 0:
         return []
     said = f"{_ECC}={cell}"
     name, advice = FaultName.UNCONTAINED_MEMORY, Advice.RESET_GPU

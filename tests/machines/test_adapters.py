@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from fleet.finding import Verdict
 from probes import catalog, expectations
-from probes.adapters import parse_count, parse_rate, parse_state
+from probes.adapters import parse_rate, parse_state
 from probes.checks import adapters
+from probes.counters import parse_count
 from tests.machines.tree import KINDS, Tree, write
 
 CLOUD = [name for name, kind in KINDS.items() if kind.driver == "efa"]
