@@ -1,24 +1,27 @@
 """Let the kernel log, and what was repaired since, change the faults that stand.
 
 The agent does it as the log grows, a verify does it over the whole log: by the same two functions.
-Only the agent, which was there, can tell whose processes the lines are about.
+Only the agent, which was there, can tell whose processes the lines are about, and so which jobs
+failed on one GPU.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from fleet.fault import FaultName
 from probes.applications import Applications
 from probes.evidence import Claim, Cleared, Counted, Evidence, weigh
 from probes.fault_set import FaultSet
-from probes.kernel_log import host, xid
+from probes.job_failures import JobFailure, JobFailures
+from probes.kernel_log import framing, host, xid
 from probes.kernel_log.answer import Answer
 from probes.kernel_log.lines import Block
 from probes.kernel_log.read import Reader
 from probes.kernel_log.reading import Reading
 from probes.kmsg import Followed
 from probes.parts import Naming, owner_of
+from probes.pod_names import PodNames
 from probes.records import Kind, Record
 from probes.whose import HITS_ALL, Whose
 
@@ -30,10 +33,15 @@ Pods = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """Who can tell whose processes the lines are about, and keeps whose own faults there were."""
+    """Who can tell whose processes the lines are about, and keeps whose own faults there were.
+
+    Without `names` nobody can tell which jobs are unrelated.
+    """
 
     whose: Whose
     applications: Applications
+    failures: JobFailures = field(default_factory=JobFailures)
+    names: PodNames | None = None
 
 
 def take(
@@ -59,9 +67,33 @@ def take(
             if isinstance(said, Counted):
                 key = (said.fault, said.code)
                 counted[key] = counted.get(key, 0) + 1
-                if witness and said.fault == FaultName.APPLICATION:
-                    witness.applications.add(said.part, said.code, hit)
+            if witness:
+                _witnessed(faults, witness, said, each.record, hit, now)
     return counted
+
+
+def _witnessed(
+    faults: FaultSet,
+    witness: Witness,
+    said: Evidence,
+    record: framing.Record,
+    hit: Pods,
+    now: datetime,
+) -> None:
+    """A job's own fault is counted as its own, and against a GPU on which others failed, too."""
+    if isinstance(said, Cleared):
+        witness.failures.forget(said.part)
+    if not isinstance(said, Counted) or said.fault != FaultName.APPLICATION:
+        return
+    witness.applications.add(said.part, said.code, hit)
+    name = witness.names.of(hit[0], now) if witness.names and hit else None
+    if name is None:
+        return
+    at, gpu = record.usec / 1e6, owner_of(said.part)
+    failure = JobFailure(gpu, name.namespace, hit[0], at, at, record.sequence)
+    claim = witness.failures.add(failure, said.code)
+    if claim is not None:
+        faults.claim(claim, record.sequence, now, witness.failures.pods(gpu))
 
 
 def _move(faults: FaultSet, said: Evidence, sequence: int, hit: Pods, now: datetime) -> None:

@@ -20,6 +20,7 @@ from probes.kmsg import follow
 from probes.log_faults import Witness, apply_records, take
 from probes.machine import Machine
 from probes.parts import Gpu, Naming
+from probes.pod_names import PodNames
 from probes.processes import Heard
 from probes.records import Kind, Record
 from probes.whose import hits
@@ -46,7 +47,11 @@ class Core:
     moved_nothing: Counter[tuple[str, str]] = field(default_factory=Counter)
     applications: Applications = field(default_factory=Applications)
     untold: Untold = field(default_factory=Untold)
+    pod_names: PodNames = field(init=False)
     _reader: Reader = field(default_factory=Reader)
+
+    def __post_init__(self) -> None:
+        self.pod_names = PodNames(self.machine.root)
 
     @property
     def naming(self) -> Naming:
@@ -58,7 +63,7 @@ class Core:
         cursor, memory = self.memory.cursor, self.memory
         first, lost = cursor.first, cursor.lost
         followed = follow(raw, cursor, self.accept_user_space)
-        witness = Witness(memory.whose, self.applications)
+        witness = Witness(memory.whose, self.applications, memory.failures, self.pod_names)
         counted = take(memory.faults, self.naming, self._reader, followed, now, witness)
         if len(self.moved_nothing) < COUNTERS_LIMIT:
             self.moved_nothing.update(counted)
@@ -87,6 +92,10 @@ class Core:
     def repaired(self, records: Sequence[Record]) -> None:
         """What steps on this node left in this boot."""
         apply_records(self.memory.faults, records)
+        for each in records:
+            if each.kind in (Kind.RESET, Kind.VERIFY):
+                for part in each.parts:
+                    self.memory.failures.forget(part, each.through)
         proofs = [each for each in records if each.kind is Kind.VERIFY and HOST in each.parts]
         if any(each.through >= self.memory.doubted_at for each in proofs):
             self.memory.doubt = Doubt.NONE

@@ -8,7 +8,7 @@ until something positive is known.
 import contextlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,15 @@ from fleet.part import parse_part
 from fleet.pod import is_pod_uid
 from probes.evidence import claim_fields, read_claim
 from probes.fault_set import FaultSet, Standing
+from probes.job_failures import JobFailure, JobFailures
 from probes.kmsg import Cursor
 from probes.parts import Gpu
 from probes.records import BROKEN, write_whole
 from probes.whose import Seen, Whose
 
 VERSION = 1
-"""Of the file. What came to it later (`processes`, `pods`) is read as none where it is missing: an
-upgrade of the agent is no reason to doubt what it knew."""
+"""Of the file. What came to it later (`processes`, `pods`, `failures`) is read as none where it is
+missing: an upgrade of the agent is no reason to doubt what it knew."""
 FILE = "agent.json"
 
 
@@ -45,7 +46,8 @@ class Memory:
     """All that the agent knows of this boot.
 
     `gpus` are those the driver has listed in it; `doubted_at` is the record after what a doubt says
-    may have been missed; `whose` are the processes that were on its GPUs lately.
+    may have been missed; `whose` are the processes that were on its GPUs lately, `failures` the
+    jobs that failed there.
     """
 
     cursor: Cursor
@@ -54,6 +56,7 @@ class Memory:
     doubt: Doubt = Doubt.NONE
     doubted_at: int = -1
     whose: Whose = field(default_factory=Whose)
+    failures: JobFailures = field(default_factory=JobFailures)
 
     @property
     def token(self) -> tuple[object, ...]:
@@ -121,6 +124,7 @@ def save(memory: Memory, state: Path, node: str) -> None:
         "gpus": {pci: [gpu.index, gpu.id] for pci, gpu in memory.gpus.items()},
         "standing": [_fields(each) for each in memory.faults.standing.values()],
         "processes": [_seen_fields(each) for each in memory.whose.seen.values()],
+        "failures": [list(astuple(each)) for each in memory.failures.seen.values()],
     }
     write_whole(state / FILE, json.dumps(fields, separators=(",", ":")))
 
@@ -140,7 +144,16 @@ def _memory(fields: Mapping[str, Any]) -> Memory:
         faults.restore(_standing(each))
     doubt, doubted_at = Doubt(fields["doubt"]), int(fields["doubted_at"])
     seen = [_seen(each) for each in fields.get("processes", [])]
-    return Memory(cursor, faults, gpus, doubt, doubted_at, Whose({each.pid: each for each in seen}))
+    whose = Whose({each.pid: each for each in seen})
+    failed = [_failure(each) for each in fields.get("failures", [])]
+    failures = JobFailures({(each.gpu, each.namespace): each for each in failed})
+    return Memory(cursor, faults, gpus, doubt, doubted_at, whose, failures)
+
+
+def _failure(fields: list[Any]) -> JobFailure:
+    gpu, namespace, pod, first, last, sequence = fields
+    times = float(first), float(last)
+    return JobFailure(parse_part(gpu), _text(namespace), _text(pod), *times, int(sequence))
 
 
 def _seen_fields(seen: Seen) -> list[Any]:

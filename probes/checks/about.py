@@ -23,7 +23,8 @@ ABOUT: Mapping[Check, About] = MappingProxyType(
     {
         Check.KERNEL_LOG: About(
             "what has the kernel said of this node since its boot or its last repair?",
-            "/dev/kmsg: Xid, SXid, NVRM, AER, MCE, EDAC, CPER, mlx5 and EFA lines",
+            "/dev/kmsg: Xid, SXid, NVRM, AER, MCE, EDAC, CPER, mlx5 and EFA lines; the namespaces"
+            " of jobs that fail: the kubelet's folders of logs",
             tuple(each for each in FaultName if each is not FaultName.MONITOR_SILENT),
             "it speaks when NVML is mute, and of the past; its absence proves nothing",
         ),
@@ -196,8 +197,8 @@ LEFT_OUT: Mapping[str, str] = MappingProxyType(
         " hour accuses nobody; Ethernet's `carrier_changes` are not read",
         "pairs of nodes (J4)": "who is to blame is told by `policies/pairwise.py`, and ranks can"
         " add up over nodes, but nothing starts them on two nodes yet",
-        "two unrelated jobs that fail on one GPU": "whether two pods are of one job only the API"
-        " server says, which the agent does not ask (decision 21)",
+        "two jobs of one namespace that fail on one GPU": "whether they are one work only the API"
+        " server says, which the agent does not ask (decision 27)",
         "memory, zombies, process ids (I2)": "the kubelet's own conditions say so",
     }
 )

@@ -16,6 +16,8 @@ from probes.kmsg import Cursor
 from probes.parts import Gpu
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+LATER = ("processes", "failures")
+"""What came to the file after its first version."""
 
 
 def memory(sequence: int = 7) -> Memory:
@@ -67,7 +69,7 @@ def test_memory_with_any_field_missing_or_mistyped_is_unknown(tmp_path):
     fields = json.loads((tmp_path / FILE).read_text())
     for name in fields:
         missing = {k: v for k, v in fields.items() if k != name}
-        for broken in (*[missing] * (name != "processes"), {**fields, name: ["x"]}):
+        for broken in (*[missing] * (name not in LATER), {**fields, name: ["x"]}):
             (tmp_path / FILE).write_text(json.dumps(broken))
             doubt = load(tmp_path, "boot-1", "n1").doubt
             assert doubt in (Doubt.BROKEN, Doubt.FOREIGN), name
@@ -76,7 +78,8 @@ def test_memory_with_any_field_missing_or_mistyped_is_unknown(tmp_path):
 def test_what_an_agent_before_this_one_did_not_write_is_none_and_no_doubt(tmp_path):
     save(memory(), tmp_path, "n1")
     fields = json.loads((tmp_path / FILE).read_text())
-    del fields["processes"]
+    for name in LATER:
+        del fields[name]
     for each in fields["standing"]:
         del each["pods"]
     (tmp_path / FILE).write_text(json.dumps(fields))
