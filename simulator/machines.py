@@ -32,6 +32,8 @@ def write_config(path: Path, config: Config) -> None:
                 "provider_id": place.node.provider_id,
                 "lease": place.node.lease,
                 "machine": place.node.machine,
+                "taints": [dict(each) for each in place.node.taints],
+                "annotations": dict(place.node.annotations),
             },
         }
         for place in config.places

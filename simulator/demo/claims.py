@@ -76,6 +76,44 @@ def _agents_words(writes: Sequence[Write], name: str) -> Iterator[str]:
                     yield str(each.get("message", "")) + " "
 
 
+def proven(name: str, joined: bool = True) -> Claim:
+    """A node came unproven, passed a proof, and was given to work only then.
+
+    `joined`: it is a new one, for which a pod waits.
+    """
+
+    def claim(writes: Sequence[Write], _: Promises) -> list[str]:
+        waited = works = False
+        for write, world in replay(list(writes)):
+            before = sight.unproven(world.nodes.get(name, {}))
+            if write.resource == "nodes" and write.name == name and write.done:
+                waited = waited or sight.unproven(write.response) is not None
+            on = str((write.response.get("spec") or {}).get("nodeName", ""))
+            if write.resource == "pods" and write.verb == "create" and on == name:
+                works = works or (waited and before is None and sight.workload(write.response))
+        found = [] if waited else [f"{name} did not come unproven"]
+        if sight.unproven(_last(writes, name)) is not None:
+            found.append(f"{name} was not proven")
+        return found + ([f"{name} was given no work"] if joined and not works else [])
+
+    return claim
+
+
+def swept(name: str) -> Claim:
+    """A look found a node sick that idled and of which nothing was known: it keeps our taint."""
+
+    def claim(writes: Sequence[Write], _: Promises) -> list[str]:
+        said = [
+            sight.unproven(each.response)
+            for each in writes
+            if each.done and each.resource == "nodes" and each.name == name
+        ]
+        found = [] if "sweep" in said else [f"{name} was not swept"]
+        return found if "found" in said else [*found, f"{name}: the sweep found nothing"]
+
+    return claim
+
+
 def untouched(name: str) -> Claim:
     """What others put on a node is there at the end, though the node was repaired."""
 

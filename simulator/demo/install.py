@@ -30,7 +30,7 @@ RENEW_SECONDS = 10
 CHECK_SECONDS = 3_600
 """Between two rounds of all checks while nothing is wrong: none, since the rounds of thirty agents
 would be most of what two cores do. What breaks elsewhere is said in the kernel log."""
-WATCHED_SECONDS = 10
+WATCHED_SECONDS = 5
 """The same on the machines of a script whose troubles no log tells of."""
 ACCOUNT_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"

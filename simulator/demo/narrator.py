@@ -88,7 +88,23 @@ def _of_node(before: Json, after: Json, by_engine: bool) -> Iterator[str]:
         yield f"has booted ({new[:8]})"
     if before and sight.ready(before) and not sight.ready(after):
         yield "is not ready"
+    yield from _of_proof(before, after, by_engine)
     yield from _of_hold(before, after, by_engine)
+
+
+_UNPROVEN = {
+    "sweep": "is swept: no new work until its checks have passed",
+    "found": "failed its proof: takes no work",
+}
+
+
+def _of_proof(before: Json, after: Json, by_engine: bool) -> Iterator[str]:
+    old, new = sight.unproven(before), sight.unproven(after)
+    who = "" if by_engine else " by somebody else's word"
+    if new is not None and new != old:
+        yield _UNPROVEN.get(new, "is new: no work until its checks have passed")
+    if old is not None and new is None:
+        yield f"takes work{who}"
 
 
 def _of_hold(before: Json, after: Json, by_engine: bool) -> Iterator[str]:

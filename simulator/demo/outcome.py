@@ -32,7 +32,7 @@ def as_json(outcome: RunOutcome) -> dict[str, Any]:
     summary = outcome.summary
     return {
         "seed": outcome.scenario.seed,
-        "nodes": len(outcome.scenario.nodes),
+        "nodes": outcome.scenario.fleet.size,
         "faults": len(outcome.scenario.faults),
         "incidents": len(summary.incidents),
         "ended": summary.ended,

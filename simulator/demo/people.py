@@ -10,7 +10,7 @@ from urllib.parse import quote
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 
-from fleet.names import QUERY_PLAN, incident_workflow_id
+from fleet.names import QUERY_PLAN, incident_workflow_id, sweep_id
 from simulator.demo.settings import CLUSTER
 from simulator.observer import sight
 from simulator.observer.sight import Json
@@ -82,6 +82,11 @@ class People:
         handle = await self._handle(question.workflow)
         await handle.signal(verb, _said(question, actor, reason))
 
+    async def sweep(self) -> None:
+        """Have idle nodes looked for now, as `temporal schedule trigger` does."""
+        client = await self._connected()
+        await client.get_schedule_handle(sweep_id(CLUSTER)).trigger()
+
     def how_to_approve(self, question: Question) -> str:
         """The commands and the address by which you answer, short enough for narrow terminals."""
         node = question.workflow.split("/")[-2]
@@ -117,9 +122,12 @@ class People:
         return incident_workflow_id(CLUSTER, node, str(mark["machine"])) if mark else ""
 
     async def _handle(self, workflow: str) -> WorkflowHandle[Any, Any]:
+        return (await self._connected()).get_workflow_handle(workflow)
+
+    async def _connected(self) -> Client:
         if self._client is None:
             self._client = await Client.connect(self._temporal, namespace=self._namespace)
-        return self._client.get_workflow_handle(workflow)
+        return self._client
 
 
 def _said(question: Question, actor: str, reason: str) -> dict[str, str]:

@@ -4,6 +4,7 @@ The engine has no such switch. It is composed here with a port to Kubernetes tha
 that what is tried is whether the observer, who reads only the audit, finds it out.
 
 - `budget`: every node looks like a pool of its own, so that no budget of a pool is ever used up.
+- `proof`: the Pod of a proof looks as if it had passed as soon as it is there.
 - `release`: every verify looks passed, and a node that the engine works on looks healthy. Both, as
   the engine gives a node back only when verify and agent agree.
 - `unknown`: what a condition or a verify could not tell looks like a fault.
@@ -22,7 +23,8 @@ from fleet.part import parse_part
 from fleet.ports import Json, Kubernetes, Page, PatchType, WatchEvent
 from simulator.demo.another_port import run_worker
 
-STEP_LABEL = "gpumend.io/step"
+STEP_LABEL, OPERATION_LABEL = "gpumend.io/step", "gpumend.io/operation"
+PROOFS = "prove-"
 OURS = "gpumend.io/"
 MARK = "gpumend.io/incident"
 POOL = "gpumend.io/pool"
@@ -81,6 +83,22 @@ class LyingKubernetes:
 def passed_verify(thing: Json) -> Json:
     """A verify pod that ended looks as if it had found nothing."""
     return _verify_with(thing, "done", 0, _well)
+
+
+def believed_proof(thing: Json) -> Json:
+    """The lie about a proof: its Pod has ended well before it has begun."""
+    labels = thing.get("metadata", {}).get("labels") or {}
+    operation = str(labels.get(OPERATION_LABEL, ""))
+    if not operation.startswith(PROOFS) or "spec" not in thing:
+        return thing
+    copy: Json = json.loads(json.dumps(thing))
+    command = copy["spec"]["containers"][0]["command"]
+    boot = command[command.index("--boot-id") + 1]
+    report = {"operation": operation, "step": "verify", "result": "done", "boot_id": boot}
+    ended = {"exitCode": 0, "message": json.dumps(report)}
+    statuses = [{"name": "step", "state": {"terminated": ended}}]
+    copy["status"] = {"phase": "Succeeded", "containerStatuses": statuses}
+    return copy
 
 
 def failed_verify(thing: Json) -> Json:
@@ -184,7 +202,12 @@ def pool_of_its_own(thing: Json) -> Json:
     return copy
 
 
-LIES = {"budget": pool_of_its_own, "release": all_well, "unknown": fault_for_unknown}
+LIES = {
+    "budget": pool_of_its_own,
+    "proof": believed_proof,
+    "release": all_well,
+    "unknown": fault_for_unknown,
+}
 
 
 def main(sabotage: str, arguments: Sequence[str]) -> int:

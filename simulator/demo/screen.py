@@ -24,6 +24,7 @@ FRAME_LINES = 4
 STYLES = {
     "well": "green",
     "sick": "red",
+    "unproven": "blue",
     "held": "yellow",
     "probation": "cyan",
     "not ready": "bold red",
@@ -77,6 +78,8 @@ def state_of(node: Json) -> str:
         return "held"
     if sight.mark(node):
         return "probation"
+    if sight.unproven(node) is not None:
+        return "unproven"
     return "sick" if sight.faults(node) else "well"
 
 

@@ -6,8 +6,11 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
+from fleet.names import HOLD_EFFECT, PAUSE_ANNOTATION, PROOF_ANNOTATION, UNPROVEN_TAINT
+from fleet.proof import Proof, format_proof
 from simulator import controllers, machines
 from simulator.client import Api
 from simulator.controllers.cloud import Instance
@@ -18,7 +21,7 @@ from simulator.demo import provider
 from simulator.demo.fleet import GPUS, Berth
 from simulator.demo.gate import Gate
 from simulator.demo.happenings.alarm import MONITOR
-from simulator.demo.happenings.persons import PERSONS
+from simulator.demo.happenings.persons import OWN_TAINT, PERSONS
 from simulator.demo.install import NAMESPACE, POOL_LABEL, Installed, install
 from simulator.demo.kills import PROVIDER
 from simulator.demo.provider import Owned, ProviderConfig, write_provider
@@ -45,6 +48,8 @@ WATCHER_LIMITS = {
     "GPUMEND_WATCHER_NEWBORN_FOR": "1s",
     "GPUMEND_WATCHER_REPEAT_PENDING_AFTER": "5s",
     "GPUMEND_WATCHER_COMPARE_EVERY": "15s",
+    "GPUMEND_WATCHER_PROVE_AGAIN_AFTER": "10s",
+    "GPUMEND_WATCHER_PROVE_AGAIN_AT_MOST_AFTER": "20s",
     "GPUMEND_WATCHER_BACKOFF_LIMIT": "2s",
     "GPUMEND_WATCHER_LEASE_DURATION": "6s",
     "GPUMEND_WATCHER_LEASE_RENEW_EVERY": "1s",
@@ -174,8 +179,8 @@ class StageBuilder:
                 each.node,
                 each.provider_id,
                 str(stage.machines[each.machine].base),
-                spare=each.spare and each.machine == each.node,
-                hidden=each.spare and each.machine != each.node,
+                spare=each.spare and each.machine == each.node and not each.joins,
+                hidden=each.spare and (each.joins or each.machine != each.node),
             )
             for each in self._fleet.berths
         )
@@ -245,7 +250,24 @@ class StageBuilder:
 
 def _node(berth: Berth, lease: int) -> NodeSpec:
     labels = {POOL_LABEL: berth.pool, "node.kubernetes.io/instance-type": "p5.48xlarge"}
-    return NodeSpec(berth.node, labels, berth.provider_id, lease, berth.machine)
+    born = _taints(berth), _annotations(berth)
+    return NodeSpec(berth.node, labels, berth.provider_id, lease, berth.machine, *born)
+
+
+def _taints(berth: Berth) -> tuple[dict[str, str], ...]:
+    """What its Node is born with: those who make nodes put the startup taint on new ones."""
+    own = {"key": OWN_TAINT, "value": "vision", "effect": HOLD_EFFECT}
+    startup = {"key": UNPROVEN_TAINT, "effect": HOLD_EFFECT}
+    return (*((own,) if berth.kept else ()), *((startup,) if berth.proven is None else ()))
+
+
+def _annotations(berth: Berth) -> dict[str, str]:
+    """The same of one that is older than the run: when it was proven."""
+    if berth.proven is None:
+        return {}
+    proof = Proof(proven=datetime.now(UTC) - berth.proven)
+    pause = {PAUSE_ANNOTATION: "kept for a demonstration"} if berth.kept else {}
+    return {PROOF_ANNOTATION: format_proof(proof), **pause}
 
 
 def _instance(stage: Stage, berth: Berth) -> Instance:

@@ -1,8 +1,9 @@
 """Compares a script with what the observer saw: how far it is, and what ended otherwise."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from simulator.demo.scenario import Scenario, Trouble
+from simulator.observer import sight
 from simulator.observer.incidents import Incident
 
 
@@ -17,6 +18,15 @@ def unfinished(
     running = {each.node for each in incidents if not each.end}
     awaited = {each.node for each in scenario.troubles if _must_open(each, unseen)}
     return sorted(running | (awaited - known))
+
+
+def unproven(nodes: Mapping[str, sight.Json]) -> list[str]:
+    """Nodes that wait for a proof; where an incident has one, it is that which is waited for."""
+    return sorted(
+        name
+        for name, node in nodes.items()
+        if sight.unproven(node) is not None and sight.mark(node) is None
+    )
 
 
 def differences(

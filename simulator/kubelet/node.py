@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -20,7 +20,8 @@ class NodeSpec:
     """What a kubelet is configured with. `lease` in seconds; it is renewed four times as often.
 
     `machine` is the name that the machine was built under, empty where it is the Node's: another
-    machine may come up under an old name.
+    machine may come up under an old name. `taints` and `annotations` are there from the moment in
+    which it creates its Node, as whoever made the node wants it.
     """
 
     name: str
@@ -28,6 +29,8 @@ class NodeSpec:
     provider_id: str = ""
     lease: int = 4
     machine: str = ""
+    taints: Sequence[Mapping[str, str]] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 class NodeStatus:
@@ -91,9 +94,14 @@ class NodeStatus:
             "metadata": {
                 "name": self._spec.name,
                 "labels": {"kubernetes.io/hostname": self._spec.name, **self._spec.labels},
+                "annotations": dict(self._spec.annotations),
             },
-            "spec": {"providerID": self._spec.provider_id},
+            "spec": {"providerID": self._spec.provider_id, **self._tainted()},
         }
+
+    def _tainted(self) -> dict[str, Any]:
+        taints = [dict(each) for each in self._spec.taints]
+        return {"taints": taints} if taints else {}
 
     def _info(self) -> dict[str, str]:
         identity = system_uuid(self._spec.machine or self._spec.name)

@@ -9,12 +9,13 @@ from simulator.observer.transcript import Write
 def availability(writes: list[Write]) -> float:
     """From the first sight of each node to the last write; 1.0 where there was no node.
 
-    A node takes work while it is ready and carries no hold of ours.
+    A node takes work while it is ready, and carries neither a hold of ours nor the taint of one
+    that is to be proven first.
     """
     spans: dict[str, list[tuple[datetime, bool]]] = {}
     for write in writes:
         if write.done and write.resource == "nodes" and "spec" in write.response:
-            serving = sight.ready(write.response) and sight.hold(write.response) is None
+            serving = _serves(write.response)
             spans.setdefault(write.name, []).append((write.at, serving))
     if not spans:
         return 1.0
@@ -25,8 +26,12 @@ def availability(writes: list[Write]) -> float:
     return round(served / total, 4) if total else 1.0
 
 
+def _serves(node: sight.Json) -> bool:
+    return sight.ready(node) and sight.hold(node) is None and sight.unproven(node) is None
+
+
 def _first_ready(changes: list[tuple[datetime, bool]]) -> datetime:
-    """A node counts from when it was first ready: its birth is no outage."""
+    """A node counts from when it first took work: its birth is no outage."""
     return next((at for at, serving in changes if serving), changes[0][0])
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 OURS = "gpumend.io/"
 HOLD = "gpumend.io/hold"
+UNPROVEN = "gpumend.io/unproven"
 MARK = "gpumend.io/incident"
+PAUSE = "gpumend.io/pause"
 OPENED = "gpumend.io/open"
 BREAKER = "gpumend-breaker"
 ENGINE = ("system:serviceaccount:gpumend:watcher", "system:serviceaccount:gpumend:worker")
@@ -57,6 +59,18 @@ def hold(node: Json) -> str | None:
     )
 
 
+def unproven(node: Json) -> str | None:
+    """Why a node takes no work before a proof, None where it may: empty for one that is new."""
+    return next(
+        (
+            str(each.get("value", ""))
+            for key, each in taints(node).items()
+            if key.startswith(UNPROVEN + ":")
+        ),
+        None,
+    )
+
+
 def mark(node: Json) -> Json | None:
     """Our mark on a node, None where there is none (or none that can be read)."""
     text = (metadata(node).get("annotations") or {}).get(MARK)
@@ -83,6 +97,19 @@ def faults(node: Json) -> set[str]:
         if kind.startswith(OURS) and each["status"] == "False"
         for name in re.findall(r"\bfault=([a-z-]+)", str(each.get("message", "")))
     }
+
+
+def stated(node: Json) -> set[tuple[str, str]]:
+    """The same with their parts, as (part, fault)."""
+    return {
+        (part, name)
+        for kind, each in conditions(node).items()
+        if kind.startswith(OURS) and each["status"] == "False"
+        for part, name in _STATED.findall(str(each.get("message", "")))
+    }
+
+
+_STATED = re.compile(r"\bpart=(\S+) fault=([a-z-]+)")
 
 
 def machine(node: Json) -> str:
@@ -129,14 +156,31 @@ def step_pod(pod: Json) -> StepPod | None:
 
 def result(pod: Json) -> str:
     """What a step's termination message says of it: done, failed, refused; empty before its end."""
+    return str(_report(pod).get("result", ""))
+
+
+def found(pod: Json) -> set[tuple[str, str, str]]:
+    """What a step says that it found, as (check, part, fault)."""
+    findings = _report(pod).get("findings") or ()
+    return {
+        (str(each.get("check")), str(each.get("part")), str(each["fault"]))
+        for each in findings
+        if each.get("fault")
+    }
+
+
+def _report(pod: Json) -> Json:
+    """The termination message of a step; empty before its end, and where it cannot be read."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     for each in statuses:
         terminated = (each.get("state") or {}).get("terminated") or {}
         try:
-            return str(json.loads(terminated.get("message", ""))["result"])
-        except (ValueError, KeyError, TypeError):
+            said = json.loads(terminated.get("message", ""))
+        except (ValueError, TypeError):
             continue
-    return ""
+        if isinstance(said, dict):
+            return said
+    return {}
 
 
 def unevictable(pod: Json) -> str:
@@ -149,6 +193,12 @@ def unevictable(pod: Json) -> str:
     if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return "a finished pod"
     return ""
+
+
+def tolerates_all(pod: Json) -> bool:
+    """Whether a pod runs whatever taints its node has."""
+    tolerations = (pod.get("spec") or {}).get("tolerations") or ()
+    return any(each.get("operator") == "Exists" and not each.get("key") for each in tolerations)
 
 
 def workload(pod: Json) -> bool:

@@ -3,12 +3,15 @@
 import json
 import re
 from contextlib import AsyncExitStack, nullcontext
+from dataclasses import replace
 from typing import Any, cast
 from unittest.mock import AsyncMock
 
 import pytest
 
+from activities.pod_manifest import has_ended, step_pod, termination_message
 from fleet.condition import parse_message
+from fleet.step import NodeStepRequest, Step, parse_report
 from policies.document import load
 from simulator.controllers.owners import Daemon
 from simulator.controlplane.endpoint import Endpoint
@@ -21,6 +24,7 @@ from simulator.demo.outcome import RunOutcome, as_json, in_words
 from simulator.demo.run import promises_of
 from simulator.demo.saboteur import (
     all_well,
+    believed_proof,
     fault_for_unknown,
     passed_verify,
     pool_of_its_own,
@@ -31,12 +35,12 @@ from simulator.demo.settings import Settings, write_policy
 from simulator.demo.stage import RACK_LABEL
 from simulator.demo.supervisor import Supervisor
 from simulator.demo.tail import AuditTail
-from simulator.demo.verdict import differences, unfinished
+from simulator.demo.verdict import differences, unfinished, unproven
 from simulator.observer import sight
 from simulator.observer.incidents import ENDS, Incident
 from simulator.observer.promise import Promises
 from simulator.observer.summary import summarize
-from tests.simulator.transcripts import START, repaired
+from tests.simulator.transcripts import START, Log, repaired
 
 SMALL = 8
 
@@ -64,8 +68,9 @@ def test_every_trouble_comes_over_a_node_of_its_own(seed, count):
     scenario = write_scenario(seed, count)
     struck = [each.node for each in scenario.troubles]
     assert len(set(struck)) == len(struck)
-    assert set(struck) <= set(scenario.nodes)
-    assert len(scenario.nodes) == count
+    joining = {each.node for each in scenario.fleet.berths if each.joins}
+    assert set(struck) <= {*scenario.nodes, *joining}
+    assert scenario.fleet.size == count
 
 
 def test_a_small_fleet_plays_the_short_script_and_a_large_one_the_long_one():
@@ -100,7 +105,7 @@ def test_every_end_is_seen_and_the_dice_choose_what_becomes_of_a_hold_that_was_t
 
 
 def test_a_run_as_scripted_has_no_differences_and_nothing_open():
-    for count, open_at_first in ((SMALL, 4), (32, 17)):
+    for count, open_at_first in ((SMALL, 4), (32, 18)):
         scenario = write_scenario(1, count)
         assert differences(scenario, played(scenario)) == []
         assert unfinished(scenario, played(scenario)) == []
@@ -248,6 +253,32 @@ def test_the_lie_about_a_verify_bends_only_a_verify():
     assert sight.result(pod) == "failed"
     reset = {**pod, "metadata": {"labels": {"gpumend.io/step": "reset-gpu"}}}
     assert passed_verify(reset) is reset
+
+
+def test_the_lie_about_a_proof_bends_only_its_pod_and_reads_like_a_report():
+    request = NodeStepRequest("prove-1", "prove-1", Step.VERIFY, "b1", START)
+    pod = {**step_pod(request, "n1", "image", START), "status": {"phase": "Pending"}}
+    bent = believed_proof(pod)
+    assert has_ended(bent)
+    report = parse_report(termination_message(bent))
+    assert (report.operation, report.boot_id, report.result) == ("prove-1", "b1", "done")
+    ladder = replace(request, operation="i1-3-verify")
+    other = step_pod(ladder, "n1", "image", START)
+    assert believed_proof(other) is other
+
+
+def test_a_proof_and_a_verify_are_killed_at_their_own_calls():
+    for operation, own, other in (("prove-1", "prove", "verify"), ("i1-3", "verify", "prove")):
+        request = NodeStepRequest(operation, operation, Step.VERIFY, "b1", START)
+        body = json.dumps(step_pod(request, "n1", "image", START))
+        assert re.search(CALLS["worker"][own].body, body)
+        assert not re.search(CALLS["worker"][other].body, body)
+
+
+def test_the_run_goes_on_until_every_new_node_is_proven_or_has_an_incident():
+    log = Log().node("n1").node("n2").unproven().unproven(name="n2").hold(name="n2")
+    assert unproven(log.nodes) == ["n1"]
+    assert unproven(log.unproven(None).nodes) == []
 
 
 def test_the_lie_about_the_unknown_turns_only_a_verify_that_could_not_tell():

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from rich.console import Console
 
-from simulator.demo.claims import queued, tripped, untouched
+from simulator.demo.claims import proven, queued, swept, tripped, untouched
 from simulator.demo.gate import Gate
 from simulator.demo.provider import Owned, Yard
 from simulator.demo.receiver import Receiver
@@ -169,6 +169,16 @@ def test_what_others_put_on_a_node_has_to_be_there_at_the_end():
     assert untouched("n1")(log.change(taints=[]).writes, RACKS) != []
 
 
+def test_a_new_node_has_to_be_proven_before_its_pod_comes_and_a_swept_one_to_be_found_sick():
+    new = Log().node().unproven()
+    assert len(proven("n1")(new.writes, RACKS)) == 2
+    assert proven("n1")(new.unproven(None).pod("w1").writes, RACKS) == []
+    assert proven("n1", joined=False)(Log().node().writes, RACKS) != []
+    looked = Log().node().unproven("sweep")
+    assert len(swept("n1")(looked.writes, RACKS)) == 1
+    assert swept("n1")(looked.unproven("found").writes, RACKS) == []
+
+
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 50), (40, 12)])
 @pytest.mark.parametrize("troubled", [0, 3, 32])
 def test_the_picture_fits_its_terminal_whatever_happens(width, height, troubled):
@@ -195,3 +205,4 @@ def test_a_node_is_shown_by_the_gravest_that_is_true_of_it():
     log = Log().node("n1").node("n2").node("n3").condition().condition(name="n2").hold(name="n2")
     assert [state_of(log.nodes[each]) for each in ("n1", "n2", "n3")] == ["sick", "held", "well"]
     assert state_of(log.not_ready("n2").nodes["n2"]) == "not ready"
+    assert state_of(log.unproven(name="n3").nodes["n3"]) == "unproven"

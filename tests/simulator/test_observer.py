@@ -35,7 +35,23 @@ def replaced():
     return drained_node().asks().agrees().machine("terminate").gone_node()
 
 
+def new_node():
+    return Log().node().unproven()
+
+
+def wrong(log):
+    """The agent of n1 says that gpu:3 computes wrong."""
+    return log.condition("wrong-results", kind="gpumend.io/GPU")
+
+
+COMPUTED = {"check": "compute", "part": "gpu:3", "verdict": "fault", "fault": "wrong-results"}
+COUNTED = {**COMPUTED, "check": "memory"}
+ELSEWHERE = {**COMPUTED, "part": "gpu:4"}
+
+
 BREAKS = {
+    "proof": lambda: new_node().unproven(None, user=WORKER),
+    "computed": lambda: wrong(Log().node()),
     "held": lambda: Log().node().pod("w1").condition().seen_sick().evict("w1"),
     "unknown": lambda: (
         Log().node().pod("w1").condition(status="Unknown").hold("monitor-silent").seen_sick()
@@ -61,6 +77,16 @@ BREAKS = {
 
 
 OTHER_BREAKS = [
+    ("proof", lambda: new_node().pod("w1")),
+    ("proof", lambda: new_node().proves("failed").unproven(None, user=WORKER)),
+    ("proof", lambda: new_node().step("verify", "i1-1-verify").unproven(None, user=WORKER)),
+    ("proof", lambda: new_node().unproven("sweep", user=WORKER).unproven(None, user=WORKER)),
+    ("proof", lambda: Log().node().unproven("found", user=WORKER).unproven(None, user=WORKER)),
+    ("proof", lambda: new_node().proves().unproven(boot="b2").unproven(None, "n1", WORKER, "b2")),
+    ("proof", lambda: Log().node().proves().unproven().unproven(None, user=WORKER)),
+    ("computed", lambda: wrong(new_node().proves("failed", found=[COUNTED]))),
+    ("computed", lambda: wrong(new_node().proves("failed", found=[ELSEWHERE]))),
+    ("computed", lambda: wrong(new_node().proves("done", found=[COMPUTED]))),
     ("uid", lambda: drained_node().pod("w1").evict("w1", uid="another")),
     ("left-alone", lambda: drained_node().pod("w1").delete("w1")),
     ("left-alone", lambda: drained_node().pod("w1").delete("", verb="deletecollection")),
@@ -145,6 +171,34 @@ def test_taints_of_others_may_be_changed_by_others():
     log = Log().node().change(user=KUBELET, taints=foreign)
     assert broken(log) == set()
     assert broken(log.change(user=WORKER, taints=[])) == {"taints"}
+
+
+KEPT = {
+    "proven": lambda: new_node().proves().unproven(None, user=WORKER).pod("w1"),
+    "on a person's word": lambda: new_node().unproven(None, user="person:ada").pod("w1"),
+    "swept in vain": lambda: (
+        Log().node().unproven("sweep", user=WORKER).pod("w1").unproven(None, user=WORKER)
+    ),
+    "found, repaired, proven": lambda: (
+        (
+            Log()
+            .node()
+            .unproven("sweep", user=WORKER)
+            .proves("failed")
+            .unproven("found", user=WORKER)
+        )
+        .proves(operation="prove-2")
+        .unproven(None, user=WORKER)
+    ),
+    "helpers run": lambda: new_node().pod("d1", owner="DaemonSet").proves("failed"),
+    "gone": lambda: new_node().gone_node(),
+    "computed": lambda: wrong(new_node().proves("failed", found=[COMPUTED])),
+}
+
+
+@pytest.mark.parametrize("run", KEPT.values(), ids=KEPT)
+def test_a_node_is_given_to_work_after_its_proof_and_called_wrong_after_computing(run):
+    assert broken(run()) == set()
 
 
 def test_an_incident_without_end_is_found():

@@ -105,6 +105,15 @@ class Log:
         self.log(user, "patch", "nodes", name, {}, copy(node), after=changes.get("after", 1))
         return self
 
+    def unproven(self, why="", name="n1", user=KUBELET, boot="b1"):
+        """The node carries the taint in this boot; `why` None: it is taken off."""
+        taint = {"key": "gpumend.io/unproven", "value": why, "effect": "NoSchedule"}
+        self.nodes[name]["status"]["nodeInfo"] = {"bootID": boot}
+        return self.change(user, name, taints=[] if why is None else [taint])
+
+    def proves(self, result="done", operation="prove-1", found=()):
+        return self.step("verify", operation, result=result, found=found)
+
     def hold(self, fault="uncontained-memory", name="n1", incident="i1", state="pending"):
         mark = {"id": incident, "state": state, "undo": ["taint"]}
         return self.change(WATCHER, name, hold=fault, mark=mark)
@@ -189,7 +198,7 @@ class Log:
         self.log(KUBELET, "delete", "pods", pod, {"gracePeriodSeconds": 0}, copy(self.pods[pod]))
         return self
 
-    def step(self, step, operation, node="n1", result="done"):
+    def step(self, step, operation, node="n1", result="done", found=()):
         name = f"step-{operation}"
         pod: dict[str, Any] = {
             "kind": "Pod",
@@ -200,7 +209,8 @@ class Log:
             "spec": {"nodeName": node},
         }
         self.log(WORKER, "create", "pods", name, copy(pod), copy(pod), code=201)
-        message = json.dumps({"operation": operation, "step": step, "result": result})
+        said = {"operation": operation, "step": step, "result": result, "findings": found}
+        message = json.dumps(said)
         terminated = {"terminated": {"exitCode": 0, "message": message}}
         pod["status"] = {"containerStatuses": [{"state": terminated}], "phase": "Succeeded"}
         self.log(KUBELET, "patch", "pods", name, {}, copy(pod), subresource="status")

@@ -14,6 +14,25 @@ TAKEN_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
+class Joins:
+    """A new machine is switched on, and its node is unproven; it is over when it takes work."""
+
+    fault: ClassVar[bool] = False
+
+    machine: str
+
+    @property
+    def told(self) -> str:
+        """That it comes."""
+        return "a new machine joins"
+
+    async def happen(self, node: str, reach: Reach) -> None:
+        """Switch it on, and wait for its proof."""
+        reach.machines[self.machine].power.ask(Signal.START)
+        await reach.until(lambda: _takes_work(reach.nodes.get(node)))
+
+
+@dataclass(frozen=True, slots=True)
 class AnotherComes:
     """A machine breaks, somebody carries it away, and another one comes up under its name."""
 
@@ -38,3 +57,7 @@ class AnotherComes:
         await reach.until(lambda: old.state is Power.GONE and node not in reach.nodes)
         reach.tell(node, f"another machine ({self.machine}) comes up under this name")
         reach.machines[self.machine].power.ask(Signal.START)
+
+
+def _takes_work(node: sight.Json | None) -> bool:
+    return node is not None and sight.unproven(node) is None

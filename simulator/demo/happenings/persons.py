@@ -1,20 +1,24 @@
 """What people do: they answer what they are asked, and some take our taint off."""
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from typing import ClassVar
 
 from simulator.client import MERGE, Api, ApiError
-from simulator.demo.people import Question
+from simulator.demo.people import NotAsked, Question
 from simulator.demo.scenario import Happening, Reach
 from simulator.observer import sight
 
 TRIES = 20
 """Of a change that others' writes may come in between."""
+AGAIN_SECONDS = 5.0
+"""A sweep that finds no room in the budget ends at once, and is asked for again."""
 OWNED_SECONDS = 1.5
 """After the ladder has begun, so that it is in the middle of it."""
 PERSONS = ("person:ada", "person:grace")
 ADA, GRACE = PERSONS
+OWN_TAINT = "example.org/team"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,7 @@ class OwnedByOthers:
 
     async def happen(self, node: str, reach: Reach) -> None:
         """Cordon and taint, then let it happen."""
-        taint = {"key": "example.org/team", "value": "vision", "effect": "NoSchedule"}
+        taint = {"key": OWN_TAINT, "value": "vision", "effect": "NoSchedule"}
         async with reach.api(self.actor) as api:
             found = await api.get(f"/api/v1/nodes/{node}")
             others = (found.get("spec") or {}).get("taints") or []
@@ -112,6 +116,40 @@ class OwnedByOthers:
             await api.patch(f"/api/v1/nodes/{node}", body, MERGE)
         reach.tell(node, f"{self.actor} cordons it and taints it for a team")
         await self.first.happen(node, reach)
+
+
+@dataclass(frozen=True, slots=True)
+class AsksForSweep:
+    """After `first`, which nobody tells of, a person takes their pause off an idle node and has
+    idle nodes looked at now."""
+
+    fault: ClassVar[bool] = True
+
+    first: Happening
+    actor: str
+
+    @property
+    def told(self) -> str:
+        """What comes first, and that nothing shows it."""
+        return f"{self.first.told}, and no line and no counter says so"
+
+    async def happen(self, node: str, reach: Reach) -> None:
+        """Let it happen, then take the annotation off, and ask until the node is looked at."""
+        await self.first.happen(node, reach)
+        reach.tell(node, f"{self.actor} takes her pause off it, and asks for a sweep of idle nodes")
+        async with reach.api(self.actor) as api:
+            body = {"metadata": {"annotations": {sight.PAUSE: None}}}
+            await api.patch(f"/api/v1/nodes/{node}", body, MERGE)
+        for _ in range(TRIES):
+            await reach.people.sweep()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(AGAIN_SECONDS):
+                    return await reach.until(lambda: _looked_at(reach.nodes.get(node, {})))
+        raise NotAsked(f"{node}: no sweep looked at it")
+
+
+def _looked_at(node: sight.Json) -> bool:
+    return sight.unproven(node) is not None or sight.mark(node) is not None
 
 
 async def note_approval(reach: Reach, actor: str, node: str) -> None:

@@ -4,20 +4,23 @@ Four racks; the last is the pool of inference. Rack 1 is struck at once, racks 2
 the rest, so that no rack's budget is needed by all of it at the same time. The table says when.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
 
-from simulator.demo.claims import found_by_check, queued, tripped, untouched
+from simulator.demo.claims import found_by_check, proven, queued, swept, tripped, untouched
 from simulator.demo.fleet import (
     GPUS,
     INFERENCE,
     JOB_LABEL,
+    LATELY,
+    LONG_AGO,
     TRAINING,
     Berth,
     Fleet,
     Load,
     large_berths,
+    waiting_for,
 )
 from simulator.demo.happenings.alarm import CriesWolf, IsAmong
 from simulator.demo.happenings.hardware import (
@@ -29,7 +32,14 @@ from simulator.demo.happenings.hardware import (
     LosesLog,
 )
 from simulator.demo.happenings.identity import AnotherComes
-from simulator.demo.happenings.persons import ADA, GRACE, Asks, LosesHold, OwnedByOthers
+from simulator.demo.happenings.persons import (
+    ADA,
+    GRACE,
+    Asks,
+    AsksForSweep,
+    LosesHold,
+    OwnedByOthers,
+)
 from simulator.demo.scenario import Happening, Scenario, Trouble
 from simulator.hardware.nature import (
     APPLICATION,
@@ -41,11 +51,12 @@ from simulator.hardware.nature import (
     RIDDLE,
     STUBBORN_MEMORY,
     STUCK_LINK,
+    WRONG_RESULTS,
     Ail,
     Nature,
 )
 
-BUDGETS = {"cluster": 6, "rack": 2, "job": 2}
+BUDGETS = {"cluster": 7, "rack": 2, "job": 2}
 JITTER_SECONDS = 1.5
 AT_ONCE = 3
 """Nodes of rack 1 that break at once, one more than its budget."""
@@ -57,11 +68,12 @@ ROWS: tuple[tuple[str, float, str, str | None, tuple[str, ...]], ...] = (
     ("silent-agent", 0.0, RACK_1, None, ()),
     ("blind", 0.0, RACK_2, None, ()),
     ("driver-hang", 0.0, RACK_1, "repaired", ("reboot",)),
+    ("wrong-results", 0.0, RACK_3, "handed_off", ()),
     ("missing-adapter", 2.0, RACK_3, "repaired", ("reboot",)),
     ("exhausted-memory", 3.0, RACK_2, "replaced", ("replace",)),
     ("lost", 5.0, RACK_2, "repaired", ("reboot",)),
     ("dead-kubelet", 6.0, RACK_3, "repaired", ("reboot",)),
-    ("application", 8.0, RACK_3, None, ()),
+    ("application", 8.0, RACK_2, None, ()),
     ("link-flap", 8.0, RACK_1, "recovered", ()),
     ("pinned-pod", 10.0, RACK_3, "repaired", ("reset-gpu",)),
     ("stubborn-memory", 12.0, RACK_2, "repaired", ("reset-gpu", "reboot")),
@@ -99,15 +111,19 @@ class Writer:
         troubles = [self._trouble("rack", node, 1.0, self._breaks(MEMORY)) for node in at_once]
         troubles += [self._of_row(row, nodes) for row in ROWS]
         troubles += self._wolf(wolf)
+        fleet, spare = self._fleet(nodes)
         claims = (
             queued(RACK_1),
             tripped(INFERENCE),
             untouched(nodes["others-node"]),
             found_by_check(nodes["driver-hang"], "driver-hung", "child:hung"),
             found_by_check(nodes["missing-adapter"], "nic-missing", "adapters:missing"),
+            found_by_check(nodes["wrong-results"], "wrong-results", "compute:products"),
+            swept(nodes["wrong-results"]),
+            proven(spare),
+            *(proven(nodes[each], joined=False) for each in NEW_NODES),
         )
         ordered = tuple(sorted(troubles, key=lambda each: each.after))
-        fleet = self._fleet(nodes)
         return Scenario(self._seed, fleet, ordered, self._dice.uniform(5.0, 40.0), claims)
 
     def _take(self, rack: str) -> str:
@@ -138,21 +154,17 @@ class Writer:
         return Trouble(kind, nodes[kind], after, happening, end, steps, passes=passes)
 
     def _happening(self, kind: str) -> Happening:
+        """People and clouds that come with it, each kind in its own way."""
         match kind:
-            case "silent-agent":
-                return AgentStops()
-            case "blind":
-                return LosesLog()
-            case "dead-kubelet":
-                return KubeletDies()
             case "exhausted-memory":
                 broken = self._breaks(EXHAUSTED_MEMORY)
                 return Asks(broken, ADA, "approve", "no spare rows: send it back", you_may=True)
             case "pinned-pod":
                 stuck = self._breaks(FIRMWARE)
                 return Asks(stuck, GRACE, "approve", "its owner agreed", by_signal=True)
-            case "forgetful-cloud":
-                return self._breaks(LOST)
+            case "wrong-results":
+                wrong = AsksForSweep(self._breaks(WRONG_RESULTS), ADA)
+                return Asks(wrong, ADA, "deny", "the vendor wants to see it first")
             case "relapse":
                 return ComesBack(self._breaks(FIRMWARE))
             case "another-machine":
@@ -160,7 +172,7 @@ class Writer:
             case "others-node":
                 return OwnedByOthers(self._breaks(MEMORY), ADA)
             case _:
-                return self._breaks(NATURES[kind])
+                return ALONE[kind]() if kind in ALONE else self._breaks(NATURES[kind])
 
     def _wolf(self, nodes: tuple[str, ...]) -> list[Trouble]:
         first, *others = nodes
@@ -173,24 +185,39 @@ class Writer:
         ]
         return found
 
-    def _fleet(self, nodes: Mapping[str, str]) -> Fleet:
-        watched = {nodes[each] for each in Ail}
-        berths = [
-            replace(
-                each,
-                forgetful=each.node == nodes["forgetful-cloud"],
-                watched=each.node in watched,
-            )
-            for each in self._berths
-        ]
-        spare = f"node-{len(berths) + 1}"
-        berths.append(Berth(spare, spare, RACK_2, TRAINING, spare=True))
-        berths.append(Berth(nodes["another-machine"], OTHER_MACHINE, RACK_3, TRAINING, spare=True))
-        return Fleet(tuple(berths), _loads(nodes["pinned-pod"]), BUDGETS)
+    def _fleet(self, nodes: Mapping[str, str]) -> tuple[Fleet, str]:
+        """The fleet, and the node that a successor gets."""
+        spare, other = f"node-{len(self._berths) + 1}", nodes["another-machine"]
+        berths = [self._placed(each, nodes) for each in self._berths]
+        for node, machine, rack in ((spare, spare, RACK_2), (other, OTHER_MACHINE, RACK_3)):
+            berths.append(Berth(node, machine, rack, TRAINING, spare=True, proven=None))
+        loads = (*_loads(nodes["pinned-pod"]), waiting_for(spare))
+        return Fleet(tuple(berths), loads, BUDGETS), spare
+
+    def _placed(self, berth: Berth, nodes: Mapping[str, str]) -> Berth:
+        forgetful = berth.node == nodes["forgetful-cloud"]
+        kept = berth.node == nodes["wrong-results"]
+        return replace(
+            berth,
+            forgetful=forgetful,
+            watched=berth.node in {nodes[each] for each in Ail},
+            proven=None if forgetful else LONG_AGO if kept else LATELY,
+            kept=kept,
+        )
 
 
 OTHER_MACHINE = "machine-b"
-NATURES = {each.name: each for each in (APPLICATION, LINK_FLAP, LOST, STUBBORN_MEMORY, RIDDLE)}
+NEW_NODES = ("another-machine", "forgetful-cloud")
+"""Troubles at whose end the node is a new one by its name, and has to be proven."""
+NATURES = {
+    "forgetful-cloud": LOST,
+    **{each.name: each for each in (APPLICATION, LINK_FLAP, LOST, STUBBORN_MEMORY, RIDDLE)},
+}
+ALONE: Mapping[str, Callable[[], Happening]] = {
+    "silent-agent": AgentStops,
+    "blind": LosesLog,
+    "dead-kubelet": KubeletDies,
+}
 
 
 def _loads(pinned: str) -> tuple[Load, ...]:

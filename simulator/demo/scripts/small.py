@@ -1,12 +1,14 @@
-"""The short script: five faults, one of each way that the mildest ladders can go, and one blind
-node. Kills, sabotages and most end-to-end tests play it.
+"""The short script: five faults, one of each way that the mildest ladders can go, one blind node,
+and one that joins. Kills, sabotages and most end-to-end tests play it.
 """
 
 from collections.abc import Sequence
 from random import Random
 
+from simulator.demo.claims import proven
 from simulator.demo.fleet import GPUS, small_fleet
 from simulator.demo.happenings.hardware import Breaks, LosesLog
+from simulator.demo.happenings.identity import Joins
 from simulator.demo.scenario import Scenario, Trouble
 from simulator.hardware.nature import (
     APPLICATION,
@@ -21,6 +23,7 @@ from simulator.hardware.nature import (
 BUDGETS = {"cluster": 3, "rack": 2}
 FIRST_AFTER, LAST_AFTER = 1.0, 12.0
 """Faults strike within this many seconds of the fleet being up."""
+JOINS_AFTER = 0.5
 
 ENDS: Sequence[tuple[Nature, str | None, tuple[str, ...]]] = (
     (MEMORY, "repaired", ("reset-gpu",)),
@@ -32,7 +35,8 @@ ENDS: Sequence[tuple[Nature, str | None, tuple[str, ...]]] = (
 
 
 def write_small(seed: int, count: int) -> Scenario:
-    """The short script that this seed stands for; `count` nodes, each struck at most once."""
+    """The short script that this seed stands for; `count` nodes, each struck at most once; the last
+    one joins, and is spared."""
     dice = Random(seed)  # noqa: S311
     fleet = small_fleet(count, BUDGETS)
     *struck, blind = dice.sample(fleet.nodes, len(ENDS) + 1)
@@ -51,4 +55,7 @@ def write_small(seed: int, count: int) -> Scenario:
         for node, (nature, end, steps), after in zip(struck, order, times, strict=True)
     )
     blinded = Trouble("blind", blind, 0.0, LosesLog(), None)
-    return Scenario(seed, fleet, (blinded, *strikes), round(dice.uniform(0.0, 15.0), 1))
+    new = fleet.berths[-1].node
+    joins = Trouble("new-node", new, JOINS_AFTER, Joins(new), None)
+    absence = round(dice.uniform(0.0, 15.0), 1)
+    return Scenario(seed, fleet, (blinded, joins, *strikes), absence, (proven(new),))

@@ -13,18 +13,21 @@ from simulator.observer.rules.harm import (
     unknown,
 )
 from simulator.observer.rules.machines import approved, drained, grace
+from simulator.observer.rules.proof import computed, proof
 from simulator.observer.rules.release import release
 
 ALL: Mapping[str, Rule] = {
     "agent": agent,
     "approved": approved,
     "budget": budget,
+    "computed": computed,
     "confirmed": confirmed,
     "drained": drained,
     "evidence": evidence,
     "grace": grace,
     "held": held,
     "left-alone": left_alone,
+    "proof": proof,
     "release": release,
     "taints": taints,
     "twice": twice,
