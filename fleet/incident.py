@@ -298,8 +298,9 @@ class Incident:
     def gave_back(self) -> Attempt | None:
         """The newest attempt that gave a lease back: a give-back, or a release that did it, too."""
         for attempt in reversed(self.attempts):
-            done = attempt.outcome.kind is OutcomeKind.SUCCEEDED
-            if attempt.outcome.gave_back or (done and attempt.step is Step.GIVE_BACK):
+            pays = attempt.request.step is Step.GIVE_BACK
+            done = pays and attempt.outcome.kind is OutcomeKind.SUCCEEDED
+            if done or attempt.outcome.gave_back:
                 return attempt
         return None
 

@@ -10,6 +10,11 @@ def format_instant(at: datetime) -> str:
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
+def format_second(at: datetime) -> str:
+    """The same without fractions, for people."""
+    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
 def format_micro_instant(at: datetime) -> str:
     """A MicroTime of Kubernetes: exactly six digits of the second, or the API server refuses it."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -4,6 +4,7 @@ Derive where the ladder stands from the facts, take the first move whose guard h
 a decision with its reasons. No clock, no chance, no log.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
@@ -21,6 +22,17 @@ from policies.scene import Scene
 from policies.schema import Policy
 from policies.timers import TIMERS
 from policies.wording import facts_of, needs_of, reasons_for
+
+_Judged = tuple[Move, Callable[[Scene], bool] | None, Callable[[Scene], datetime | None] | None]
+"""A move with the guard that must hold or, for a wait, the timer that must run."""
+
+
+def _judged(move: Move) -> _Judged:
+    return (move, None, TIMERS[move.when]) if move.wait else (move, GUARDS[move.when], None)
+
+
+_FIRST = tuple(map(_judged, FIRST))
+_LADDER = {row: tuple(map(_judged, moves)) for row, moves in LADDER.items()}
 
 
 def decide(policy: Policy, incident: Incident, now: datetime) -> Decision:
@@ -49,15 +61,19 @@ def decide(policy: Policy, incident: Incident, now: datetime) -> Decision:
 def next_move(scene: Scene) -> tuple[Move, datetime | None]:
     """The first move whose guard holds, and until when where it is a wait."""
     step = scene.cursor.step if scene.cursor else None
-    for move in FIRST:
-        holds, until = _holds(scene, move)
-        if holds:
+    taken = _taken(scene, _FIRST) or _taken(scene, _LADDER[step, scene.on])
+    assert taken, f"the row {step}, {scene.on} of the ladder leads nowhere"
+    return taken
+
+
+def _taken(scene: Scene, moves: tuple[_Judged, ...]) -> tuple[Move, datetime | None] | None:
+    for move, guard, timer in moves:
+        if guard and guard(scene):
+            return move, None
+        until = timer(scene) if timer else None
+        if until is not None and scene.now < until:
             return move, until
-    for move in LADDER[step, scene.on]:
-        holds, until = _holds(scene, move)
-        if holds:
-            return move, until
-    raise AssertionError(f"the row {step}, {scene.on} of the ladder leads nowhere")
+    return None
 
 
 def end_of(scene: Scene) -> End:
@@ -88,13 +104,6 @@ def basis_of(scene: Scene) -> Basis:
     """What the decision rests on."""
     digests = (scene.incident.digest, scene.policy.digest)
     return Basis(scene.now, facts_of(scene), *digests, outlook(scene))
-
-
-def _holds(scene: Scene, move: Move) -> tuple[bool, datetime | None]:
-    if not move.wait:
-        return GUARDS[move.when](scene), None
-    until = TIMERS[move.when](scene)
-    return (until is not None and scene.now < until), until
 
 
 def _request(scene: Scene, step: Step) -> StepRequest:

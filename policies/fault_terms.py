@@ -98,6 +98,9 @@ class Verify(Terms):
     )
 
 
+_FIELDS = {step: step.value.replace("-", "_") for step in REPAIRS}
+
+
 class Attempts(Terms):
     """How often a step may be tried on one machine and part, over incidents and Node objects."""
 
@@ -123,7 +126,7 @@ class Attempts(Terms):
 
     def of(self, step: Step) -> int:
         """How often the step may be tried within the window."""
-        tries: int = getattr(self, step.value.replace("-", "_"))
+        tries: int = getattr(self, _FIELDS[step])
         return tries
 
 

@@ -27,10 +27,16 @@ _MEANING: Mapping[Means, str] = {
 
 
 def can(scene: Scene, step: Step) -> bool:
-    """Whether the engine has a means for this step on this node, as far as it knows."""
+    """Whether the engine has a means for this step on this node, as far as it knows.
+
+    A node that answers can be worked on from inside, whatever a recall saw while it did not.
+    """
     if step not in TAKES:
         return scene.answers
-    return any(_there(scene, each) for each in _usable(scene, step))
+    usable, found = _usable(scene, step), _found(scene)
+    if found is None:
+        return bool(usable)
+    return Means.INSIDE in usable or any(each in found for each in usable)
 
 
 def may_launch(scene: Scene) -> bool:
@@ -52,13 +58,7 @@ def _words(means: tuple[Means, ...]) -> str:
 def _usable(scene: Scene, step: Step) -> tuple[Means, ...]:
     """From inside a node nothing is done while it does not answer."""
     takes = TAKES.get(step, ())
-    return tuple(each for each in takes if scene.answers or each is not Means.INSIDE)
-
-
-def _there(scene: Scene, means: Means) -> bool:
-    """A node that answers can be worked on from inside, whatever a recall saw while it did not."""
-    found = _found(scene)
-    return found is None or means in found or means is Means.INSIDE
+    return takes if scene.answers else tuple([e for e in takes if e is not Means.INSIDE])
 
 
 def _found(scene: Scene) -> tuple[Means, ...] | None:

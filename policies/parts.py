@@ -1,11 +1,13 @@
 """Which parts a step is about: a reset is of whole GPUs, whatever on them is sick."""
 
 import re
+from functools import lru_cache
 
 from fleet.part import Part
 from fleet.step import Step
 
 
+@lru_cache(maxsize=1024)
 def gpu_of(part: Part) -> Part:
     """The GPU that a part belongs to: `gpu:3` for `gpu:3/mig:1` and for `nvlink:3/7`.
 

@@ -8,7 +8,6 @@ unless a step that is left for another one serves its part, too.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 from fleet.fault import Advice, Fault
 from fleet.outcome import OutcomeKind
@@ -18,6 +17,7 @@ from fleet.step import Step
 from policies.attempts import rank, serves, tried_for, used_up, was_for
 from policies.fault_terms import Drain, FaultTerms
 from policies.means import can, missing
+from policies.once import kept
 from policies.parts import fits, gpu_of
 from policies.questions import left_out
 from policies.scene import Scene
@@ -57,34 +57,29 @@ class Plan:
         return not self.terms.steps and self.terms.drain is not None
 
 
+@kept
 def plan_of(scene: Scene) -> Plan | None:
     """The plan for what stands; None where nothing does."""
-    return _made(scene)[0] if scene.standing else None
+    return _worst(scene, _plans(scene)) if scene.standing else None
 
 
 def parts_to_reset(scene: Scene) -> tuple[Part, ...]:
     """The GPUs whose faults ask for a reset now: one that may not have another is left alone."""
-    ask = (each for each in _made(scene)[1] if each.next is Step.RESET_GPU)
+    ask = (each for each in _plans(scene) if each.next is Step.RESET_GPU)
     return tuple(sorted({gpu_of(each.fault.part) for each in ask}))
 
 
-_PLANS: WeakKeyDictionary[Scene, tuple[Plan, tuple[Plan, ...]]] = WeakKeyDictionary()
-"""Several guards ask for the plans of one decision; they go with their scene."""
-
-
-def _made(scene: Scene) -> tuple[Plan, tuple[Plan, ...]]:
-    """The plan of the node and those of its faults."""
-    made = _PLANS.get(scene)
-    if made is None:
-        plans = tuple(_plan_for(scene, each) for each in scene.accused)
-        made = (_worst(scene, plans), plans)
-        _PLANS[scene] = made
-    return made
+@kept
+def _plans(scene: Scene) -> tuple[Plan, ...]:
+    """The plans of the node's faults; several guards ask for them."""
+    return tuple([_plan_for(scene, each) for each in scene.accused])
 
 
 def _worst(scene: Scene, plans: tuple[Plan, ...]) -> Plan:
-    due = zip(plans, (is_due(scene, each) for each in scene.accused), strict=True)
     able = [each for each in plans if each.steps]
+    if len(able) == len(plans):
+        return max(able, key=_severity)
+    due = zip(plans, (is_due(scene, each) for each in scene.accused), strict=True)
     stuck = [plan for plan, its in due if its and not _served(plan, able)]
     if stuck or not able:
         return _handed_over(stuck or plans)
@@ -116,11 +111,11 @@ def _plan_for(scene: Scene, sighting: Sighting) -> Plan:
     terms = scene.policy.fault(fault.name)
     advised = _skip_to_advice(terms.steps, fault.advice)
     behind = tried_for(scene, fault)
-    left = tuple(e for e in advised if rank(e) > behind and fits(e, fault.part))
-    may = tuple(each for each in left if not used_up(scene, fault, terms, each))
-    kept = tuple(each for each in may if not left_out(scene, each))
-    able = tuple(each for each in kept if can(scene, each))
-    needs = _needs(scene, fault, terms, (advised, left, may, kept, able))
+    left = tuple([e for e in advised if rank(e) > behind and fits(e, fault.part)])
+    may = tuple([each for each in left if not used_up(scene, fault, terms, each)])
+    wanted = tuple([each for each in may if not left_out(scene, each)])
+    able = tuple([each for each in wanted if can(scene, each)])
+    needs = _needs(scene, fault, terms, (advised, left, may, wanted, able))
     return Plan(fault, terms, () if needs else able, needs)
 
 
@@ -129,7 +124,7 @@ def _skip_to_advice(steps: tuple[Step, ...], advice: Advice) -> tuple[Step, ...]
     if advice is Advice.HAND_OFF:
         return ()
     wanted = _ADVISED.get(advice)
-    return steps if wanted is None else tuple(s for s in steps if rank(s) >= rank(wanted))
+    return steps if wanted is None else tuple([s for s in steps if rank(s) >= rank(wanted)])
 
 
 def _where(scene: Scene, fault: Fault) -> str:
@@ -140,7 +135,9 @@ def _needs(
     scene: Scene, fault: Fault, terms: FaultTerms, sieves: tuple[tuple[Step, ...], ...]
 ) -> tuple[str, ...]:
     """What a person must do, by the sieve that let no step through; empty where one is left."""
-    advised, left, may, kept, able = sieves
+    advised, left, may, wanted, able = sieves
+    if able and scene.recurrences <= scene.limits.recurrences:
+        return ()
     where = _where(scene, fault)
     if scene.recurrences > scene.limits.recurrences:
         return (f"find out why {where} came back {scene.recurrences} times (limit recurrences)",)
@@ -157,13 +154,11 @@ def _needs(
     if not may:
         tried = ", ".join(f"{each} {terms.attempts.of(each)} times" for each in left)
         return (f"look at {where}: tried {tried} within {terms.attempts.window.days} days already",)
-    if not kept:
+    if not wanted:
         said = next(left_out(scene, each) for each in may)
         return (f"look at {where}: {said}",)
-    if not able:
-        wanted = " or ".join(kept)
-        return (f"{wanted} the node yourself, for {where}: no means here; {missing(scene, kept)}",)
-    return ()
+    steps = " or ".join(wanted)
+    return (f"{steps} the node yourself, for {where}: no means here; {missing(scene, wanted)}",)
 
 
 def _how_it_went(scene: Scene, fault: Fault) -> str:

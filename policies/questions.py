@@ -9,7 +9,7 @@ import hashlib
 from datetime import datetime, timedelta
 
 from fleet.incident import Attempt
-from fleet.instant import format_instant
+from fleet.instant import format_second
 from fleet.order import ANSWERS, Order, Verb
 from fleet.question import Question
 from fleet.reason import DEADLINE, NEEDS_APPROVAL
@@ -57,6 +57,8 @@ def approval_until(scene: Scene, step: Step) -> datetime | None:
 
 def left_out(scene: Scene, step: Step) -> str:
     """Why people leave a step out in this round; empty where they do not."""
+    if not (scene.incident.orders or scene.incident.questions):
+        return ""
     skip = skipped(scene, step, scene.round_at)
     if skip:
         return f"{skip.actor} skipped {step}: {skip.reason}"
@@ -67,8 +69,10 @@ def left_out(scene: Scene, step: Step) -> str:
 
 def skipped(scene: Scene, step: Step, since: datetime) -> Order | None:
     """The order by which a person left a step out, at or after a moment."""
-    skips = (each for each in reversed(scene.incident.orders) if each.verb is Verb.SKIP)
-    return next((each for each in skips if each.skips is step and each.at >= since), None)
+    for each in reversed(scene.incident.orders):
+        if each.verb is Verb.SKIP and each.skips is step and each.at >= since:
+            return each
+    return None
 
 
 def stuck(scene: Scene) -> Attempt | None:
@@ -96,6 +100,8 @@ def force_until(scene: Scene, drain: Drain | None) -> datetime | None:
 
 def force_approved(scene: Scene, makes_way_for: Step) -> bool:
     """Whether a person said yes to forcing the drain before a step in this round."""
+    if not scene.incident.orders:
+        return False
     answer = answer_to(scene, force_id(scene, makes_way_for))
     return answer is not None and answer.verb is Verb.APPROVE
 
@@ -114,5 +120,5 @@ def _no(scene: Scene, question: str, what: str) -> str:
     if asked is None or scene.now < asked.until:
         return ""
     waited = format_duration(asked.until - asked.at)
-    when = format_instant(asked.at.replace(microsecond=0))
+    when = format_second(asked.at)
     return f"nobody answered within {waited} whether {what} may be done (asked {when})"

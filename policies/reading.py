@@ -30,8 +30,9 @@ def read_outcome(step: Step, outcome: Outcome) -> On:
 def _read_verify(outcome: Outcome) -> On:
     if outcome.kind in (OutcomeKind.CANCELLED, OutcomeKind.SUPERSEDED):
         return _BY_KIND[outcome.kind]
-    if any(each.verdict is Verdict.FAULT for each in outcome.findings):
+    verdicts = [each.verdict for each in outcome.findings]
+    if Verdict.FAULT in verdicts:
         return On.STANDS
-    if any(each.verdict is Verdict.UNKNOWN for each in outcome.findings):
+    if Verdict.UNKNOWN in verdicts:
         return On.UNCLEAR
     return On.PASSED if outcome.kind is OutcomeKind.SUCCEEDED else On.UNCLEAR

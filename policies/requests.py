@@ -16,7 +16,6 @@ from policies.fault_terms import AfterDeadline, Drain
 from policies.ladder import On
 from policies.plan import drain_of, parts_to_reset, plan_of
 from policies.questions import force_approved
-from policies.reading import read_outcome
 from policies.scene import Scene
 
 ASKED_AGAIN = (Step.LAUNCH, Step.REPLACE)
@@ -33,6 +32,7 @@ def request_for(scene: Scene, step: Step) -> StepRequest:
     incident = scene.incident
     faults = tuple(each.fault for each in scene.standing)
     verifying = step is Step.VERIFY
+    serves = _next(scene) or Step.REBOOT
     drains = _drains(scene) if step in (Step.DRAIN, Step.END_JOB) else ()
     return StepRequest(
         operation=_operation(scene, step),
@@ -45,8 +45,8 @@ def request_for(scene: Scene, step: Step) -> StepRequest:
         parts=_parts(scene, step),
         checks=_checks(scene) if verifying else (),
         settle=_settle(scene) if verifying else timedelta(0),
-        force=_forced(scene, step),
-        makes_way_for=_next(scene) or Step.REBOOT,
+        force=_forced(scene, step, serves),
+        makes_way_for=serves,
         evidence=_evidence(scene),
         harmless=_harmless(scene) if step is Step.RELEASE else (),
         lent=step is Step.RELEASE and scene.asked is not None,
@@ -163,16 +163,16 @@ def _settle(scene: Scene) -> timedelta:
     return max((each.settle for each in terms), default=timedelta(0))
 
 
-def _forced(scene: Scene, step: Step) -> bool:
+def _forced(scene: Scene, step: Step, serves: Step) -> bool:
     """A drain by policy; a release, and a hold that was taken away, on a person's word.
 
     The hold of a Node object that was made anew is taken over from the watcher, which knows no more
     than that its machine is back.
     """
     if step is Step.DRAIN:
-        drain = drain_of(scene, _next(scene) or Step.REBOOT)
+        drain = drain_of(scene, serves)
         by_policy = drain is not None and drain.after_deadline is AfterDeadline.FORCE
-        return by_policy or force_approved(scene, _next(scene) or Step.REBOOT)
+        return by_policy or force_approved(scene, serves)
     removed = scene.incident.hold_removed
     if step is Step.HOLD:
         said = removed is not None and scene.ordered_since(Verb.RESUME, removed.at)
@@ -181,14 +181,12 @@ def _forced(scene: Scene, step: Step) -> bool:
 
 
 def _harmless(scene: Scene) -> tuple[FaultName, ...]:
-    return tuple(name for name in FaultName if not scene.concerns(name))
+    return tuple([name for name in FaultName if not scene.concerns(name)])
 
 
 def _evidence(scene: Scene) -> tuple[Finding, ...]:
     """What the last verify of this very boot saw."""
-    verify = scene.verify
+    verify = scene.accusing
     if verify is None or verify.request.boot_id != scene.incident.boot_id:
-        return ()
-    if read_outcome(verify.step, verify.outcome) is not On.STANDS:
         return ()
     return tuple(each for each in verify.outcome.findings if each.verdict is Verdict.FAULT)

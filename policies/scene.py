@@ -25,6 +25,7 @@ EMPTY = (Step.REBOOT, Step.REPLACE)
 """Repairs before which the whole node is emptied."""
 TRIED = (OutcomeKind.SUCCEEDED, OutcomeKind.PERMANENT, OutcomeKind.AMBIGUOUS)
 """Outcomes by which a repair counts as tried: it happened, or it may have, or it cannot."""
+_TOLD = (On.PASSED, On.STANDS)
 
 
 class Scene:
@@ -62,17 +63,21 @@ class Scene:
 
         One that may not recover by itself stands until something was repaired.
         """
-        ours = (each for each in self.incident.sightings if self.concerns(each.fault.name))
-        return tuple(
-            each
-            for each in ours
-            if each.cleared is None
-            or not (self.policy.fault(each.fault.name).may_recover or self._mended(each))
-        )
+        ours = [each for each in self.incident.sightings if self.concerns(each.fault.name)]
+        return tuple([each for each in ours if each.cleared is None or self._stays(each)])
+
+    def _stays(self, sighting: Sighting) -> bool:
+        lasting = not self.policy.fault(sighting.fault.name).may_recover
+        return lasting and not self._mended(sighting)
 
     def _mended(self, sighting: Sighting) -> bool:
-        done = (each for each in self.repairs if each.outcome.kind is OutcomeKind.SUCCEEDED)
-        return any(each.started >= sighting.since for each in done)
+        return any(each >= sighting.since for each in self.mended)
+
+    @once
+    def mended(self) -> tuple[datetime, ...]:
+        """When the repairs that succeeded were begun."""
+        done = OutcomeKind.SUCCEEDED
+        return tuple([each.started for each in self.repairs if each.outcome.kind is done])
 
     @property
     def dry(self) -> bool:
@@ -81,7 +86,8 @@ class Scene:
 
     def concerns(self, name: FaultName) -> bool:
         """Whether a fault is this incident's: held by policy, and in dry run if this is one."""
-        return self.policy.fault(name).hold and self.policy.rehearsed(name) is self.dry
+        terms = self.policy.fault(name)
+        return terms.hold and (self.policy.dry_run or terms.dry_run) is self.dry
 
     @once
     def answers(self) -> bool:
@@ -144,26 +150,35 @@ class Scene:
     @once
     def verify(self) -> Attempt | None:
         """The last verify that could tell."""
-        verifies = (e for e in reversed(self.incident.attempts) if e.step is Step.VERIFY)
-        told = (On.PASSED, On.STANDS)
-        return next((e for e in verifies if read_outcome(e.step, e.outcome) in told), None)
+        for each in reversed(self.incident.attempts):
+            step = each.request.step
+            if step is Step.VERIFY and read_outcome(step, each.outcome) in _TOLD:
+                return each
+        return None
+
+    @once
+    def accusing(self) -> Attempt | None:
+        """The last verify that could tell, if it saw a fault."""
+        verify = self.verify
+        saw = verify and read_outcome(Step.VERIFY, verify.outcome) is On.STANDS
+        return verify if saw else None
 
     @once
     def confirmed_at(self) -> datetime | None:
         """When a check of our own last saw the fault under this hold, with no repair since."""
-        verify = self.verify
-        if verify is None or read_outcome(Step.VERIFY, verify.outcome) is not On.STANDS:
+        verify = self.accusing
+        if verify is None or verify.started < self.hold_started:
             return None
-        done = [each for each in self.repairs if each.outcome.kind is OutcomeKind.SUCCEEDED]
-        behind = verify.started < max((each.started for each in done), default=verify.started)
-        return None if behind or verify.started < self.hold_started else verify.ended
+        return None if self.mended and verify.started < max(self.mended) else verify.ended
 
     @once
     def repairs(self) -> tuple[Attempt, ...]:
         """Repairs that count as tried, whoever did them: also one that failed too often, and not
         one that waits for a person's word before it begins.
         """
-        asked = [each for each in self.incident.attempts if each.step in REPAIRS]
+        asked = [each for each in self.incident.attempts if each.request.step in REPAIRS]
+        if not asked:
+            return ()
         tried = [each for each in asked if not _persons(each)]
         vain = [each.step for each in tried if each.outcome.kind is OutcomeKind.TRANSIENT]
         given_up = {each for each in vain if vain.count(each) >= self.limits.step_tries}
@@ -179,6 +194,8 @@ class Scene:
     @once
     def recurrences(self) -> int:
         """How often the node was held again after a release of ours."""
+        if self.incident.last(Step.RELEASE, OutcomeKind.SUCCEEDED) is None:
+            return 0
         done = [e for e in self.incident.attempts if e.outcome.kind is OutcomeKind.SUCCEEDED]
         holds = [each.started for each in done if each.step is Step.HOLD]
         releases = [each.started for each in done if each.step is Step.RELEASE]
@@ -206,8 +223,9 @@ class Scene:
         ask = self.asked
         if ask is None or ask.outcome.kind is not OutcomeKind.SUCCEEDED:
             return None
-        paid = (e for e in self.incident.attempts if e.step is Step.GIVE_BACK or e.request.lent)
-        return None if any(each.started >= ask.started for each in paid) else ask.ended
+        since = [each for each in self.incident.attempts if each.started >= ask.started]
+        paid = [each.request.step is Step.GIVE_BACK or each.request.lent for each in since]
+        return None if True in paid else ask.ended
 
     @once
     def queued_since(self) -> datetime | None:
@@ -231,8 +249,10 @@ class Scene:
 
     def order(self, verb: Verb) -> Order | None:
         """The newest order of this kind."""
-        found = (each for each in reversed(self.incident.orders) if each.verb is verb)
-        return next(found, None)
+        for each in reversed(self.incident.orders):
+            if each.verb is verb:
+                return each
+        return None
 
     def ordered_since(self, verb: Verb, since: datetime) -> bool:
         """Whether a person ordered this at or after a moment."""

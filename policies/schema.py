@@ -25,6 +25,7 @@ from policies.terms import Terms
 
 NEVER_HELD_UNLISTED = (FaultName.APPLICATION, FaultName.MONITOR_SILENT)
 """Not the node's fault: an application error is its job's, a silent agent is the sensor's."""
+_UNLISTED = {hold: FaultTerms(hold=hold) for hold in (True, False)}
 
 
 class Policy(Terms):
@@ -73,8 +74,7 @@ class Policy(Terms):
 
     def fault(self, name: FaultName) -> FaultTerms:
         """The terms of a fault, listed or not."""
-        listed = self.faults.get(name)
-        return listed or FaultTerms(hold=name not in NEVER_HELD_UNLISTED)
+        return self.faults.get(name) or _UNLISTED[name not in NEVER_HELD_UNLISTED]
 
     def rehearsed(self, name: FaultName) -> bool:
         """Whether the fault is only in dry run: it adds nothing to what really happens."""
@@ -86,7 +86,10 @@ class Policy(Terms):
 
     def approval(self, step: Step) -> Approval | None:
         """The approval that the step waits for, if any."""
-        return next((each for each in self.approvals if each.step is step), None)
+        for each in self.approvals:
+            if each.step is step:
+                return each
+        return None
 
     @property
     def label_scopes(self) -> tuple[str, ...]:

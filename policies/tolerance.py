@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from fleet.fault import FaultName
 from fleet.sighting import Sighting
 from fleet.step import Step
+from policies.once import kept
 from policies.questions import skipped
 from policies.scene import Scene
 
@@ -16,9 +17,10 @@ RARER = 24
 """Looks at jobs come after this part of the time waited so far, so that a week has no thousands."""
 
 
+@kept
 def due_of(scene: Scene) -> datetime | None:
     """When the first of the standing faults has been tolerated long enough."""
-    return min((due_at(scene, each) for each in _counting(scene)), default=None)
+    return min([due_at(scene, each) for each in _counting(scene)], default=None)
 
 
 def due_at(scene: Scene, sighting: Sighting) -> datetime:
@@ -26,10 +28,12 @@ def due_at(scene: Scene, sighting: Sighting) -> datetime:
     a person skipped the rest.
     """
     terms = scene.policy.fault(sighting.fault.name)
+    due = sighting.first + terms.tolerate
     skip = skipped(scene, Step.TOLERATE, scene.hold_started)
+    if skip:
+        due = min(due, skip.at)
     idle = scene.idle_at if terms.sooner_if_idle else None
-    sooner = (each for each in (idle, skip.at if skip else None) if each)
-    return min((sighting.first + terms.tolerate, *sooner))
+    return min(due, idle) if idle else due
 
 
 def is_due(scene: Scene, sighting: Sighting) -> bool:
@@ -37,6 +41,7 @@ def is_due(scene: Scene, sighting: Sighting) -> bool:
     return scene.now >= due_at(scene, sighting)
 
 
+@kept
 def next_look(scene: Scene) -> datetime | None:
     """When it is to be seen whether jobs still use the GPUs; None where that changes nothing."""
     due = due_of(scene)

@@ -1,9 +1,7 @@
 """Decisions in sentences for people: what is known, why this comes next, what a person must do."""
 
-from datetime import datetime
-
 from fleet.fault import Fault
-from fleet.instant import format_instant
+from fleet.instant import format_second
 from fleet.names import MANAGED_LABEL, PAUSE_ANNOTATION
 from fleet.step import Step
 from policies.durations import format_duration
@@ -30,7 +28,7 @@ def facts_of(scene: Scene) -> tuple[str, ...]:
 def _faults(scene: Scene) -> tuple[str, ...]:
     lines = [
         f"{each.fault.name} on {each.fault.part} ({each.fault.code})"
-        f" since {format_instant(_seconds(each.first))}"
+        f" since {format_second(each.first)}"
         + (", seen by our own check" if each.proven else "")
         + (f", hit pod {', '.join(each.fault.pods)}" if each.fault.pods else "")
         for each in scene.standing
@@ -161,7 +159,3 @@ def _recanted(scene: Scene) -> str:
 
 def _named(faults: list[Fault]) -> str:
     return ", ".join(f"{each.name} on {each.part} ({each.code})" for each in faults)
-
-
-def _seconds(at: datetime) -> datetime:
-    return at.replace(microsecond=0)
