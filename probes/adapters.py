@@ -5,6 +5,7 @@ InfiniBand, those that speak Ethernet alone: they are for management. What the n
 judged by `probes/checks/adapters.py`.
 """
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -35,6 +36,9 @@ INFINIBAND, ETHERNET = "InfiniBand", "Ethernet"
 _EFA_VENDOR, _MELLANOX_VENDOR = "0x1d0f", "0x15b3"
 _INFINIBAND_CLASS = "0x0207"
 _RATE = re.compile(r"(\d+(?:\.\d+)?) Gb/sec(?: \((\d+)X)?")
+
+Texts = Mapping[str, str]
+"""The files of one adapter by their place below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,50 +124,51 @@ def parse_lanes(text: str) -> int:
     return count if count in (1, 2, 4, 8, 12, 16, 32) else 0
 
 
-def _by_adapter(base: Path, contents: Mapping[Path, bytes]) -> Mapping[str, dict[Path, str]]:
+def _by_adapter(base: Path, contents: Mapping[Path, bytes]) -> Mapping[str, Texts]:
     """The files of each adapter, by their place below it: one pass over all of them."""
-    found: dict[str, dict[Path, str]] = {}
+    found: dict[str, dict[str, str]] = {}
     head = f"{base}/"
     for path, content in contents.items():
         name, _, rest = str(path).removeprefix(head).partition("/")
         if rest and str(path).startswith(head):
-            found.setdefault(name, {})[Path(rest)] = content.decode("ascii", "replace")
+            found.setdefault(name, {})[rest] = content.decode("ascii", "replace")
     return found
 
 
-def _adapter(root: Path, name: str, mine: Mapping[Path, str]) -> Adapter | None:
+def _adapter(root: Path, name: str, mine: Texts) -> Adapter | None:
     device = root / CLASS / name / "device"
     driver = _link_name(device / "driver")
     if driver not in (EFA, MELLANOX) or (device / "physfn").exists():
         return None
-    numbers = sorted({path.parts[1] for path in mine if path.parts[0] == "ports"})
+    numbers = sorted({place.split("/")[1] for place in mine if place.startswith("ports/")})
     return Adapter(
         name=name,
         driver=driver,
         pci=_link_name(device),
         ports=tuple(_port(number, mine) for number in numbers),
-        counters=_counters(Path("hw_counters"), mine),
-        lanes=parse_lanes(mine.get(Path("device/current_link_width"), "")),
-        most=parse_lanes(mine.get(Path("device/max_link_width"), "")),
+        counters=_counters("hw_counters/", mine),
+        lanes=parse_lanes(mine.get("device/current_link_width", "")),
+        most=parse_lanes(mine.get("device/max_link_width", "")),
     )
 
 
-def _port(number: str, files: Mapping[Path, str]) -> Port:
-    base = Path("ports") / number
-    rate, width = parse_rate(files.get(base / "rate", ""))
+def _port(number: str, files: Texts) -> Port:
+    base = f"ports/{number}/"
+    rate, width = parse_rate(files.get(base + "rate", ""))
     return Port(
         number=number,
-        state=parse_state(files.get(base / "state", "")),
-        physical=parse_state(files.get(base / "phys_state", "")),
+        state=parse_state(files.get(base + "state", "")),
+        physical=parse_state(files.get(base + "phys_state", "")),
         rate=rate,
         width=width,
-        layer=files.get(base / "link_layer", "").strip(),
-        counters=_counters(base / "counters", files),
+        layer=files.get(base + "link_layer", "").strip(),
+        counters=_counters(base + "counters/", files),
     )
 
 
-def _counters(folder: Path, files: Mapping[Path, str]) -> Mapping[str, int]:
-    found = {path.name: parse_count(text) for path, text in files.items() if path.parent == folder}
+def _counters(folder: str, files: Texts) -> Mapping[str, int]:
+    mine = {place.removeprefix(folder): place for place in files if place.startswith(folder)}
+    found = {name: parse_count(files[place]) for name, place in mine.items() if "/" not in name}
     return {name: count for name, count in found.items() if count is not None}
 
 
@@ -184,9 +189,10 @@ def _text(path: Path) -> str:
 
 
 def _link_name(path: Path) -> str:
+    """What a link of sysfs leads to; following it to its end would cost more than all we read."""
     try:
-        return path.resolve(strict=True).name
-    except (OSError, RuntimeError):
+        return os.path.basename(os.readlink(path))
+    except OSError:
         return ""
 
 

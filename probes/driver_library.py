@@ -8,19 +8,18 @@ name later is given the one that is loaded.
 import ctypes
 import os
 from contextlib import suppress
-from pathlib import Path
 
 PLACES = "GPUMEND_LIBRARIES"
 """Environment: folders where it may be, joined by colons."""
 NVML, CUDA = "libnvidia-ml.so.1", "libcuda.so.1"
 
 
-def preload(name: str, places: str | None = None) -> Path | None:
+def preload(name: str, places: str | None = None) -> str | None:
     """Load it from the first folder from which it can be; None leaves it to the system's own."""
     known = os.environ.get(PLACES, "") if places is None else places
     for place in filter(None, known.split(":")):
-        library = Path(place) / name
+        library = os.path.join(place, name)
         with suppress(OSError):
-            ctypes.CDLL(os.fspath(library), ctypes.RTLD_GLOBAL)
+            ctypes.CDLL(library, ctypes.RTLD_GLOBAL)
             return library
     return None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from console.bench import machine, probes_cost, probes_hung, probes_latency, probes_machine
-from console.bench.probes_agent import running
+from console.bench.agent_process import running
 from console.bench.probes_cost import Place
 from console.bench.probes_server import serving
 
@@ -52,6 +52,7 @@ def _result(cost: Any, latency: Any, hung: Any, environment: Any, samples: int) 
             "samples": samples,
             "storm_lines": probes_latency.STORM_LINES,
             "log": "fifo",
+            "code": "compiled, as in our image",
             "tls": False,
         },
         "targets": {

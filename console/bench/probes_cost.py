@@ -5,7 +5,6 @@ peace after its first round. Ten minutes of a core's time are what the idle one 
 five rounds of the other: nothing else grows with time.
 """
 
-import os
 import shutil
 import signal
 import subprocess
@@ -15,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from console.bench.probes_agent import AgentProcess, running, until
+from console.bench.agent_process import AgentProcess, running, surroundings, until
+from console.bench.machine import resident
 from console.bench.probes_server import Server
 from probes.agent.run import ROUTINE_PERIOD
 from probes.machine import Machine
@@ -61,7 +61,7 @@ class Place:
 def measure(place: Place) -> dict[str, Any]:
     """Everything, with how it was measured."""
     with _agent(place, OFTEN) as agent:
-        round_core, memory = _rounds(agent), agent.resident("VmHWM")
+        round_core, memory = _rounds(agent), resident(agent.pid, "VmHWM")
     with _agent(place, SELDOM) as agent:
         idle_core, calls = _idle(agent), _system_calls(agent.pid)
     each = TEN_MINUTES / ROUTINE_PERIOD
@@ -144,4 +144,4 @@ def _nvml_calls(place: Place) -> int:
 
 
 def _environment(place: Place) -> dict[str, str]:
-    return {**os.environ, **place.environment, "GPUMEND_HOST_EXEC": ""}
+    return surroundings(place.machine, place.environment)

@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any
 
-from console.bench.probes_agent import AgentProcess
+from console.bench.agent_process import AgentProcess
 from console.bench.probes_server import Server
 
 SAMPLES, STORM_LINES = 40, 50_000

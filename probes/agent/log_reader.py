@@ -14,6 +14,8 @@ from probes.machine import Machine
 
 BATCH = 256
 """Records a batch; about 10 ms of work."""
+WATCH = 2.0
+"""Seconds between two signs of life while the log is silent; a record ends the wait at once."""
 REOPEN_LIMIT = 5.0
 """Seconds between two tries to open a log that cannot be read, at most."""
 
@@ -76,7 +78,7 @@ class LogReader:
             if not at_end:
                 at_end = True
                 self._put(Came(self.opening))
-            source.wait(0.5)
+            source.wait(WATCH)
 
     def _put(self, item: Came) -> None:
         while not self.stop.is_set():

@@ -30,8 +30,10 @@ OFFERS = 20
 """Tries, of half a second each, to hand a finding to the loop."""
 QUEUE_LIMIT = 8
 """Batches that wait between reader and loop."""
-TICK = 1.0
-"""Seconds between two looks at the boot id, at what steps left, and at our own threads."""
+TICK = 2.0
+"""Seconds between two looks at the boot id, at what steps left, and at our own threads: what comes
+of the log, of a check or of the API server wakes us at once. Most of what a quiet agent spends is
+waking up."""
 SILENT_AFTER = 10.0
 """Seconds without a sign of life from the reader, or with numbers going backwards."""
 SENSES_SILENT_AFTER = 480.0

@@ -3,18 +3,24 @@
 It prints one line of JSON a thing as soon as it knows it (the driver, each GPU, the end), so that
 what was learnt before a hang is not lost. A value that NVML refuses is `[code]`: its return code in
 a list. It judges nothing and keeps nothing; serial numbers and UUIDs are not even asked for.
+
+It is started every other minute on every node: what it imports is most of what a round costs.
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-import pynvml  # the one place that may
-
 from probes.driver_library import NVML, preload
-from probes.nvml import asks
+from probes.nvml import asks, unused
+
+if __name__ == "__main__":
+    sys.modules["ctypes.util"] = unused  # in no other process
+
+import pynvml  # the one place that may
 
 UNKNOWN_CODE = 999
 
@@ -104,4 +110,5 @@ def _print(document: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # Everything is printed; taking the interpreter apart costs as much as all that was asked.
+    os._exit(main())

@@ -122,20 +122,23 @@ static void block(const char *path) {
   if (file >= 0 && write(file, "x", 1) == 1) fsync(file);
 }
 
+/* Whether KEY.suffix is there; most states say nothing of a kind, and then that costs one look. */
+static int beside(const char *text, int gpu, int link, const char *name, const char *suffix, char *said, size_t room) {
+  char key[120];
+  if (!strstr(text, suffix)) return 0;
+  snprintf(key, sizeof key, "%s%s", name, suffix);
+  return find(text, gpu, link, key, said, room);
+}
+
 /* Behave as the state says of this key, then give its value. */
 static nvmlReturn_t ask(const char *text, int gpu, int link, const char *name, char *value, size_t room) {
-  char key[120], said[256];
+  char said[256];
   if (!text) return NOT_SUPPORTED;
-  snprintf(key, sizeof key, "%s.crash", name);
-  if (find(text, gpu, link, key, said, sizeof said)) abort();
-  snprintf(key, sizeof key, "%s.block", name);
-  if (find(text, gpu, link, key, said, sizeof said)) block(said);
-  snprintf(key, sizeof key, "%s.hang", name);
-  if (find(text, gpu, link, key, said, sizeof said)) for (;;) pause();
-  snprintf(key, sizeof key, "%s.delay", name);
-  if (find(text, gpu, link, key, said, sizeof said)) usleep((useconds_t)(atof(said) * 1e6));
-  snprintf(key, sizeof key, "%s.return", name);
-  if (find(text, gpu, link, key, said, sizeof said) && atoi(said)) return atoi(said);
+  if (beside(text, gpu, link, name, ".crash", said, sizeof said)) abort();
+  if (beside(text, gpu, link, name, ".block", said, sizeof said)) block(said);
+  if (beside(text, gpu, link, name, ".hang", said, sizeof said)) for (;;) pause();
+  if (beside(text, gpu, link, name, ".delay", said, sizeof said)) usleep((useconds_t)(atof(said) * 1e6));
+  if (beside(text, gpu, link, name, ".return", said, sizeof said) && atoi(said)) return atoi(said);
   return find(text, gpu, link, name, value, room) ? SUCCESS : NOT_SUPPORTED;
 }
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from console.bench.machine import core_seconds, ended_core_seconds
 from probes.agent.run import ACCEPT_USER_SPACE
 from probes.machine import HOST_EXEC, Machine
 
@@ -55,14 +56,7 @@ class AgentProcess:
 
     def core_seconds(self) -> float:
         """Seconds of a core that it and its children that have ended spent so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-
-    def resident(self, name: str = "VmRSS") -> float:
-        """Its memory in MiB: `VmRSS` now, `VmHWM` at its highest."""
-        text = Path(f"/proc/{self.pid}/status").read_text()
-        found = re.search(rf"^{name}:\s+(\d+) kB", text, re.MULTILINE)
-        return round(int(found[1]) / 1024, 1) if found else 0.0
+        return core_seconds(self.pid) + ended_core_seconds(self.pid)
 
 
 @contextmanager
@@ -70,14 +64,17 @@ def running(
     machine: Machine, url: str, token: Path, every: int, environment: Mapping[str, str]
 ) -> Iterator[AgentProcess]:
     """An agent that has read its log to the end and ended its first round of checks."""
-    command = [sys.executable, "-m", "console.main", "probe", "--node", "bench"]
-    command += ["--root", str(machine.root), "--api-server", url, "--token-file", str(token)]
+    command = [*_PROBE, "--node", "bench", "--root", str(machine.root)]
+    command += ["--api-server", url, "--token-file", str(token)]
     command += ["--check-every", str(every), "--metrics-address", "127.0.0.1:0"]
-    given = {**os.environ, **environment, HOST_EXEC: "", ACCEPT_USER_SPACE: "0"}
+    given = surroundings(machine, environment)
+    if not Path(given[_COMPILED]).exists():
+        once = [*_PROBE, "--once", "--root", str(machine.root)]
+        subprocess.run(once, stdout=subprocess.DEVNULL, env=given)  # noqa: S603 - ourselves
     said = machine.root.parent / f"agent-{every}.log"
     with said.open("w") as errors:
         process = subprocess.Popen(command, stderr=errors, env=given)  # noqa: S603 - ourselves
-    log = os.open(machine.kmsg, os.O_RDWR)
+    log = os.open(machine.kmsg, os.O_RDWR | os.O_APPEND)
     try:
         until(lambda: "msg=metrics" in said.read_text())
         agent = AgentProcess(process.pid, log, int(_port(said.read_text())))
@@ -88,6 +85,20 @@ def running(
         process.send_signal(signal.SIGTERM)
         process.wait(30)
         os.close(log)
+
+
+def surroundings(machine: Machine, environment: Mapping[str, str]) -> dict[str, str]:
+    """What a process of ours finds around it here: code that is compiled, as it is in our image.
+
+    A checkout may be run so that every child compiles all that it imports.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name != _COMPILE_NOTHING}
+    compiled = {_COMPILED: str(machine.root.parent / "compiled")}
+    return {**inherited, **environment, **compiled, HOST_EXEC: "", ACCEPT_USER_SPACE: "0"}
+
+
+_COMPILED, _COMPILE_NOTHING = "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"
+_PROBE = (sys.executable, "-m", "console.main", "probe")
 
 
 def until(so: Callable[[], object]) -> None:
