@@ -1,7 +1,8 @@
 """Every metric of the node agent: name, meaning and labels, in one table beside the engine's.
 
 None has a name of dcgm-exporter's: a user's dashboards of DCGM keep working beside ours. Labels are
-parts, faults, codes, checks and tools: no node (the scrape adds it), no serial number, no UUID.
+parts, faults, codes, checks, tools, and the pods whose own faults they are: no node (the scrape
+adds it), no serial number, no UUID.
 """
 
 from typing import Final
@@ -58,6 +59,13 @@ HARMLESS: Final = Figure(
     "log lines that hold no node: faults of applications (`application`) and notes (`none`)",
     ("fault", "code"),
 )
+APPLICATION_FAULTS: Final = Figure(
+    "gpumend_agent_application_faults",
+    _C,
+    "log lines of faults that belong to a job, by the pod whose process did it, under the labels of"
+    " dcgm-exporter; `unknown` where nobody can tell; of the 256 kinds that came last",
+    ("part", "code", "namespace", "pod"),
+)
 PATCHES: Final = Figure(
     "gpumend_agent_condition_patches", _C, "patches of the Node's conditions that were taken"
 )
@@ -76,5 +84,5 @@ REFUSED_SERIES: Final = Figure(
 
 AGENT_FIGURES: Final = (
     *(FAULTS, CHECKS, CHECK_SECONDS, ROUND_AGE, ABANDONED, HANGING, LOG_RECORDS, HARMLESS),
-    *(PATCHES, RENEWALS, REFUSALS, CHILDREN_CPU, REFUSED_SERIES),
+    *(APPLICATION_FAULTS, PATCHES, RENEWALS, REFUSALS, CHILDREN_CPU, REFUSED_SERIES),
 )

@@ -85,8 +85,8 @@ def _witnessed(
         witness.failures.forget(said.part)
     if not isinstance(said, Counted) or said.fault != FaultName.APPLICATION:
         return
-    witness.applications.add(said.part, said.code, hit)
     name = witness.names.of(hit[0], now) if witness.names and hit else None
+    witness.applications.add(said.part, said.code, hit[0] if hit else "", name)
     if name is None:
         return
     at, gpu = record.usec / 1e6, owner_of(said.part)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from fleet.agent_figure import (
     ABANDONED,
+    APPLICATION_FAULTS,
     CHECK_SECONDS,
     CHECKS,
     FAULTS,
@@ -13,8 +14,9 @@ from fleet.agent_figure import (
 )
 from fleet.fault import Fault
 from fleet.finding import WORST_FIRST
-from probes.agent.figures import Figures
+from probes.agent.figures import Figures, Labels
 from probes.agent.rounds import Timed
+from probes.applications import Applications
 from probes.child import Tool
 from probes.kmsg import Cursor
 
@@ -47,6 +49,15 @@ def count_faults(figures: Figures, faults: Sequence[Fault]) -> None:
 def count_harmless(figures: Figures, moved_nothing: Mapping[tuple[str, str], int]) -> None:
     """The log's lines that moved nothing, since we began."""
     figures.level(HARMLESS, {(name, code): n for (name, code), n in moved_nothing.items()})
+
+
+def count_applications(figures: Figures, applications: Applications) -> None:
+    """The faults that belong to jobs, since we began, by the names of their pods."""
+    named = applications.by_name().items()
+    levels: dict[Labels, float] = {
+        (part, code, pod.namespace, pod.name): count for (part, code, pod), count in named
+    }
+    figures.level(APPLICATION_FAULTS, levels)
 
 
 def missed(cursor: Cursor) -> dict[str, int]:

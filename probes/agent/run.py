@@ -16,7 +16,13 @@ from datetime import UTC, datetime
 
 from probes.agent.conditions import digest
 from probes.agent.core import Core
-from probes.agent.counting import count_faults, count_harmless, count_log, missed
+from probes.agent.counting import (
+    count_applications,
+    count_faults,
+    count_harmless,
+    count_log,
+    missed,
+)
 from probes.agent.figures import Figures
 from probes.agent.log_reader import Came, LogReader
 from probes.agent.memory import load, save, sweep
@@ -170,15 +176,18 @@ class Agent:
 
     def _tell_applications(self) -> None:
         """A job's own fault moves nothing: here its people find it, and whose it is."""
-        for fault, count in self.core.applications.news():
-            pod = fault.pod or "unknown"
-            say("fault of a job", part=fault.part, code=fault.code, pod=pod, count=count)
+        known = self.core.applications
+        for fault, count in known.news():
+            name, uid = known.name(fault.pod), fault.pod or "unknown"
+            whose = {"namespace": name.namespace, "pod": name.name, "uid": uid}
+            say("fault of a job", part=fault.part, code=fault.code, **whose, count=count)
 
     def _tick(self, asker: SensesThread, reading: threading.Thread) -> None:
         self._look_at_boot()
         self._look_at_records()
         self._look_at_reader(reading)
         count_harmless(self.figures, self.core.moved_nothing)
+        count_applications(self.figures, self.core.applications)
         self._ask(asker, time.monotonic())
 
     def _ask(self, asker: SensesThread, now: float) -> None:

@@ -214,4 +214,5 @@ def test_no_figure_of_ours_has_a_name_of_the_exporter_of_dcgm():
     assert len(set(names)) == len(names)
     assert all(name.startswith("gpumend_agent_") for name in names)
     labels = {label for each in AGENT_FIGURES for label in each.labels}
-    assert labels == {"part", "fault", "check", "verdict", "tool", "kind", "code"}
+    ours = {"part", "fault", "check", "verdict", "tool", "kind", "code"}
+    assert labels == ours | {"namespace", "pod"}

@@ -10,8 +10,10 @@ from fleet.finding import Finding, Verdict
 from fleet.part import Part
 from probes.agent.core import Core
 from probes.agent.memory import load, save
+from probes.applications import UNKNOWN
 from probes.kmsg import open_source
 from probes.parts import Gpu
+from probes.pod_names import FOLDER, PodName
 from probes.processes import Heard, read_process
 from probes.whose import PROCESSES_LIMIT, REMEMBERED, Whose, hits
 from tests.agent.fake_machine import FakeMachine, xid
@@ -253,6 +255,18 @@ def test_a_fault_of_a_job_is_counted_for_the_pod_that_did_it_and_moves_nothing(f
         ("xid:13", 1),
     ]
     assert core.applications.news() == ()
+
+
+def test_a_fault_of_a_job_goes_by_the_name_that_the_kubelet_gives_its_pod(fake):
+    (fake.root / FOLDER / f"train_llm-0_{POD_A}").mkdir(parents=True)
+    fake.log(xid("0000:52:00", 31, "pid=7, name=python3, Ch 00000010"))
+    fake.log(xid("0000:53:00", 43, "pid=8, name=python3, channel 0x00000008"))
+    core = agent(fake)
+    read_on(core)
+    assert core.applications.by_name() == {
+        (GPU0, "xid:31", PodName("train", "llm-0")): 1,
+        (GPU1, "xid:43", UNKNOWN): 1,
+    }
 
 
 def test_an_agent_that_was_killed_still_knows_whose_a_dead_process_was(fake):
