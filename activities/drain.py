@@ -1,8 +1,8 @@
 """Empty a node by the Eviction API, within an absolute deadline, from cluster state alone.
 
-Rounds of look, list, evict what is due, wait for a change. Nothing that decides is remembered
-between rounds, so a worker that dies loses only how often each Pod said no. What each Pod is to a
-drain is `pods.py`; what an answer means is `eviction.py`.
+Rounds of look, list, evict what is due, watch until all is gone or something is to be done. Nothing
+that decides is remembered between rounds, so a worker that dies loses only how often each Pod said
+no. What each Pod is to a drain is `pods.py`; what an answer means is `eviction.py`.
 """
 
 import random
@@ -28,8 +28,8 @@ from activities.pods import (
     plan_drain,
     plan_text,
 )
-from activities.sick_gpus import SickGpus, sick_gpus
-from activities.waiting import Listing, list_all, wait_until
+from activities.sick_gpus import SickGpus, sick_gpus, told
+from activities.waiting import Collection, list_all
 from fleet.errors import NotFound
 from fleet.node import Manifest, NodeState
 from fleet.outcome import Outcome, OutcomeKind
@@ -41,11 +41,13 @@ from fleet.step import Step
 BREATH = timedelta(milliseconds=200)
 """Between rounds at least: however many changes come, the API server is not asked in a loop."""
 
-SLICE = timedelta(seconds=15)
-"""How long one wait lasts at most before the node is looked at again: a hold may be gone."""
+SLICE = timedelta(minutes=1)
+"""How long one wait lasts at most before the node is looked at again: that a hold is gone is told,
+too, and nothing is evicted without a look."""
 
 SETTLE = timedelta(seconds=5)
-"""How long a node must stay empty: a scheduler that has not seen the hold may still bind a Pod."""
+"""How long after its first look a drain still counts on Pods: a scheduler that has not seen the
+hold may bind them."""
 
 KUBELET_MARGIN = timedelta(seconds=30)
 """What a kubelet needs beyond the grace to report that a Pod is gone."""
@@ -90,11 +92,11 @@ class DrainActivities:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """What one round saw: the node, its Pods at one version, and the plan for them."""
+    """What one round saw: the node, its Pods, which it follows, and the plan for them."""
 
     node: NodeState
     terms: DrainTerms
-    listing: Listing
+    pods: Collection
     plan: tuple[PlannedPod, ...]
 
     def of(self, *kinds: PodClass) -> tuple[PlannedPod, ...]:
@@ -116,7 +118,7 @@ class Draining:
     ) -> None:
         self._concerns = concerns
         self._sick: SickGpus | None = None
-        self._told = False
+        self._began: datetime | None = None
         self._kubernetes = kubernetes
         self._request = request
         self._progress = progress
@@ -138,9 +140,11 @@ class Draining:
                 return end
             if seen.of(*WAITED):
                 await self._evict(seen)
-                await self._await_change(seen)
-            elif await self._stays_empty(seen):
-                return succeeded(self._interrupted(seen), seen.node)
+                if not await self._empties(seen):
+                    continue
+            if await self._stays_empty(seen):
+                left = self._plan(seen.pods.objects or (), seen)
+                return succeeded(self._interrupted(left), seen.node)
 
     def _end(self, seen: _Round) -> Outcome | None:
         """Refused before anything is evicted, or out of time; else None."""
@@ -161,21 +165,22 @@ class Draining:
         lost = [uid for pod in pods if (uid := await self._lost_daemon_set(pod))]
         spared = await self._spared(pods)
         terms = DrainTerms.of(sight.manifest, sight.node, self._request, lost, spared)
-        return _Round(sight.node, terms, listing, plan_drain(pods, terms, self._now()))
+        followed = Collection(self._kubernetes, PODS, self._query, listing)
+        return _Round(sight.node, terms, followed, plan_drain(pods, terms, self._now()))
 
     async def _spared(self, pods: Sequence[Manifest]) -> frozenset[str]:
         """Before a reset: Pods that surely hold other GPUs than the sick ones."""
         if self._request.makes_way_for is not Step.RESET_GPU:
             return frozenset()
-        if self._sick is None:
+        if self._sick is None and told(pods):
             self._sick = await sick_gpus(self._kubernetes, self._request)
-        return self._sick.spared(pods)
+        return self._sick.spared(pods) if self._sick else frozenset()
 
     def _tell(self, seen: _Round) -> None:
         """The whole plan once, before anything is done about it."""
-        if not self._told:
+        if self._began is None:
+            self._began = self._now()
             self._progress.say(f"plan: {plan_text(seen.plan)}"[:PLAN_LIMIT])
-        self._told = True
 
     def _plan(self, pods: Sequence[Json], seen: _Round) -> tuple[PlannedPod, ...]:
         concerned = (each for each in pods if self._concerns(each))
@@ -197,36 +202,47 @@ class Draining:
         return None if self._daemon_sets[uid] else uid
 
     async def _stays_empty(self, seen: _Round) -> bool:
-        """Whether nothing that must be gone appears for a while, and a second list agrees."""
+        """Whether nothing that must be gone comes until every scheduler has seen the hold.
+
+        Only where the Pods were followed all the while: else the next round lists them.
+        """
+        assert self._began, "a round was told of before its end"
         self._progress.say("empty; waiting whether it stays so")
 
         def appeared(pods: Sequence[Json]) -> bool | None:
-            plan = self._plan(pods, seen)
-            return True if any(each.kind in WAITED for each in plan) else None
+            return True if _waited(self._plan(pods, seen)) else None
 
-        if await self._wait(appeared, self._now() + self._settle, seen.listing):
-            return False
-        again = await self._look()
-        return isinstance(again, _Round) and not again.of(*WAITED)
+        until = self._began + self._settle
+        came = await seen.pods.wait(appeared, until=until, now=self._now)
+        return came is None and seen.pods.objects is not None
 
     async def _evict(self, seen: _Round) -> None:
-        waiting = seen.of(*WAITED)
         if self._now() < self._request.deadline:
             await self._evictions.ask(seen.of(PodClass.EVICT))
         elif self._request.force:
             await self._evictions.delete(seen.of(PodClass.EVICT, PodClass.PROTECTED))
-        words = f"waiting for {len(waiting)}: {self._name(waiting)}"
-        self._progress.say(f"{words}; {self._interrupted(seen)}")
+        self._say(seen.plan)
 
-    async def _await_change(self, seen: _Round) -> None:
-        """Until what is waited for changes, an eviction is due again, or the slice is over."""
-        before = _signature(seen.plan)
+    def _say(self, plan: Sequence[PlannedPod]) -> None:
+        waiting = [each for each in plan if each.kind in WAITED]
+        words = f"waiting for {len(waiting)}: {self._name(waiting)}"
+        self._progress.say(f"{words}; {self._interrupted(plan)}")
+
+    async def _empties(self, seen: _Round) -> bool:
+        """Whether all that is waited for leaves before there is something to do: a Pod that was not
+        asked, an eviction that is due again, or the end of the slice.
+        """
+        known = _to_do(seen.plan)
 
         def changed(pods: Sequence[Json]) -> bool | None:
             plan = self._plan(pods, seen)
-            return True if _signature(plan) != before else None
+            if not _waited(plan):
+                return True
+            self._say(plan)
+            return None if _to_do(plan) <= known else False
 
-        await self._wait(changed, self._next_moment(seen), seen.listing)
+        until = self._next_moment(seen)
+        return await seen.pods.wait(changed, until=until, now=self._now) is True
 
     def _next_moment(self, seen: _Round) -> datetime:
         now = self._now()
@@ -234,21 +250,14 @@ class Draining:
         limits = (at for at in (self._request.deadline, self._last_moment()) if at > now)
         return max(now + BREATH, min((now + SLICE, *dues, *limits)))
 
-    async def _wait(
-        self, judge: Callable[[Sequence[Json]], bool | None], until: datetime, start: Listing
-    ) -> bool | None:
-        return await wait_until(
-            self._kubernetes, PODS, self._query, judge, until=until, now=self._now, start=start
-        )
-
     def _last_moment(self) -> datetime:
         """The deadline; where force goes on then, so much later as the graces may take."""
         if not self._request.force:
             return self._request.deadline
         return self._request.deadline + timedelta(seconds=LONGEST_GRACE) + KUBELET_MARGIN
 
-    def _interrupted(self, seen: _Round) -> str:
-        pods = seen.of(*INTERRUPTED, PodClass.STOPPED)
+    def _interrupted(self, plan: Sequence[PlannedPod]) -> str:
+        pods = [each for each in plan if each.kind in (*INTERRUPTED, PodClass.STOPPED)]
         return f"will be interrupted: {self._name(pods)}" if pods else "nothing stays"
 
     def _name(self, pods: Sequence[PlannedPod]) -> str:
@@ -260,5 +269,11 @@ class Draining:
         return f"{pod.namespace}/{pod.name} (blocked: {why})" if why else str(pod)
 
 
-def _signature(plan: Sequence[PlannedPod]) -> frozenset[tuple[str, PodClass]]:
-    return frozenset((each.uid, each.kind) for each in plan if each.kind in WAITED)
+def _waited(plan: Sequence[PlannedPod]) -> bool:
+    return any(each.kind in WAITED for each in plan)
+
+
+def _to_do(plan: Sequence[PlannedPod]) -> frozenset[tuple[str, PodClass]]:
+    """What is waited for and does not leave by itself."""
+    leaving = (PodClass.TERMINATING,)
+    return frozenset((e.uid, e.kind) for e in plan if e.kind in WAITED and e.kind not in leaving)

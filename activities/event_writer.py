@@ -1,4 +1,4 @@
-"""Writes Events about nodes: once each, counted when the same is said again, and never in the way.
+"""Writes Events about nodes: one call each, nothing when the same is said again, never in the way.
 
 An Event that cannot be written is said in the log and given up: nothing waits for one, and nothing
 rests on one.
@@ -6,15 +6,14 @@ rests on one.
 
 import asyncio
 import logging
+from contextlib import suppress
 
 from activities.clock import Clock, utc_now
 from activities.conduct import WORKS_LATER
-from activities.node_event import EVENTS, NodeEvent, again, manifest_of
-from fleet.errors import Conflict, NotFound, Refused
-from fleet.ports import Kubernetes, PatchType
+from activities.node_event import EVENTS, NodeEvent, manifest_of
+from fleet.errors import Conflict, Refused
+from fleet.ports import Kubernetes
 
-TRIES = 3
-"""Of one Event: a repeat of ours, or its expiry, may come in between."""
 LIMIT_SECONDS = 3.0
 """For one Event: the step that it tells of waits no longer."""
 
@@ -45,23 +44,5 @@ class EventWriter:
         return True
 
     async def _write(self, event: NodeEvent) -> None:
-        for _ in range(TRIES):
-            try:
-                await self._kubernetes.create(EVENTS, manifest_of(event, self._now()))
-            except Conflict:
-                if await self._counted(event):
-                    return
-            else:
-                return
-        raise Conflict(409, "Contended", f"{event.name} changed {TRIES} times in between")
-
-    async def _counted(self, event: NodeEvent) -> bool:
-        """Count the Event that stands once more; False where it changed or expired meanwhile."""
-        try:
-            standing = await self._kubernetes.get(event.path)
-            patch = again(event, standing, self._now())
-            if patch is not None:
-                await self._kubernetes.patch(event.path, patch, PatchType.MERGE)
-        except (Conflict, NotFound):
-            return False
-        return True
+        with suppress(Conflict):  # it was said before
+            await self._kubernetes.create(EVENTS, manifest_of(event, self._now()))

@@ -15,7 +15,7 @@ from fleet.finding import Verdict
 from fleet.instant import parse_instant
 from fleet.mark import UNDO_CORDON
 from fleet.names import LEASES, agent_lease, node_path
-from fleet.node import Manifest, NodeState, read_node
+from fleet.node import Manifest, NodeIdentity, NodeState, read_node
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Kubernetes
 from fleet.reason import (
@@ -41,6 +41,15 @@ class Sight:
     node: NodeState
 
 
+async def see(kubernetes: Kubernetes, node: NodeIdentity) -> Sight | Outcome:
+    """The node of this name as it is now, whosever it is, or that there is none."""
+    try:
+        manifest = await kubernetes.get(node_path(node.name))
+    except NotFound:
+        return node_gone(node.name)
+    return Sight(manifest, read_node(manifest, node.cluster))
+
+
 async def look(
     kubernetes: Kubernetes, request: StepRequest, now: Clock, *, premise: bool
 ) -> Sight | Outcome:
@@ -49,16 +58,14 @@ async def look(
     With `premise` one of the request's faults must stand, too: what harms needs a fault that is
     there, and unknown is none.
     """
-    try:
-        manifest = await kubernetes.get(node_path(request.node.name))
-    except NotFound:
-        return node_gone(request.node.name)
-    node = read_node(manifest, request.node.cluster)
-    no = refusal(manifest, node, request)
-    if no is None and premise:
+    sight = await see(kubernetes, request.node)
+    if isinstance(sight, Outcome):
+        return sight
+    no = refusal(sight.manifest, sight.node, request)
+    if no is None and premise and not _seen_by_us(request):
         alive = await agent_alive(kubernetes, request.node.name, now())
-        no = premise_gone(node, request, now(), alive=alive)
-    return no or Sight(manifest, node)
+        no = premise_gone(sight.node, request, now(), alive=alive)
+    return no or sight
 
 
 async def glance(kubernetes: Kubernetes, request: StepRequest) -> Sight | Outcome:
@@ -66,12 +73,10 @@ async def glance(kubernetes: Kubernetes, request: StepRequest) -> Sight | Outcom
 
     That somebody took the hold off meanwhile does not change what the step did.
     """
-    try:
-        manifest = await kubernetes.get(node_path(request.node.name))
-    except NotFound:
-        return node_gone(request.node.name)
-    node = read_node(manifest, request.node.cluster)
-    return identity_changed(node, request) or boot_changed(node, request) or Sight(manifest, node)
+    sight = await see(kubernetes, request.node)
+    if isinstance(sight, Outcome):
+        return sight
+    return identity_changed(sight.node, request) or boot_changed(sight.node, request) or sight
 
 
 async def agent_alive(kubernetes: Kubernetes, node: str, now: datetime) -> bool:
@@ -151,10 +156,15 @@ def premise_gone(
     node: NodeState, request: StepRequest, now: datetime, *, alive: bool
 ) -> Outcome | None:
     """None if one of the request's faults stands, or the last verify on this boot saw a fault."""
-    if any(each.verdict is Verdict.FAULT for each in request.evidence):
+    if _seen_by_us(request):
         return None
     verdicts = {each.key: standing(each, node, now, agent_alive=alive) for each in request.faults}
     if worst(verdicts.values()) is Verdict.FAULT:
         return None
     said = ", ".join(f"{key}: {verdict.value}" for key, verdict in verdicts.items())
     return cancelled(PREMISE_GONE, said or "the request names no fault", node)
+
+
+def _seen_by_us(request: StepRequest) -> bool:
+    """Whether our own check saw a fault on this very boot: that outranks what the agent says."""
+    return any(each.verdict is Verdict.FAULT for each in request.evidence)

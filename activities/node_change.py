@@ -1,4 +1,4 @@
-"""Changing a Node: read, judge, patch what was judged, and read again to see that it is so.
+"""Changing a Node: read, judge, patch what was judged, and judge the answer to see that it is so.
 
 The patch carries UID and resourceVersion of the read that was judged, so that nothing which came in
 between is overwritten. A lost answer needs no case of its own: the next read shows what happened.
@@ -6,11 +6,12 @@ between is overwritten. A lost answer needs no case of its own: the next read sh
 
 from collections.abc import Callable, Sequence
 
-from activities.endings import CONTENDED, ended, node_gone
+from activities.endings import CONTENDED, ended
+from activities.look import Sight, see
 from fleet.errors import Ambiguous, Conflict, NotFound
 from fleet.mark import Mark, format_mark
 from fleet.names import MARK_ANNOTATION, node_path
-from fleet.node import Manifest, NodeState, Taint, read_node
+from fleet.node import Manifest, NodeIdentity, NodeState, Taint, read_node
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Json, Kubernetes, PatchType
 from fleet.request import StepRequest
@@ -22,21 +23,23 @@ Judge = Callable[[Manifest, NodeState], Json | Outcome]
 """What to change about this node, or how the step ends."""
 
 
-async def change_node(kubernetes: Kubernetes, request: StepRequest, judge: Judge) -> Outcome:
-    """Change the node until `judge` has nothing to change; its Outcome is the step's."""
-    path = node_path(request.node.name)
+async def change_node(
+    kubernetes: Kubernetes, request: StepRequest, judge: Judge, start: Sight | None = None
+) -> Outcome:
+    """Change the node until `judge` has nothing to change; its Outcome is the step's.
+
+    `start` is a read of just now to begin with.
+    """
     for _ in range(CHANGE_TRIES):
-        try:
-            manifest = await kubernetes.get(path)
-        except NotFound:
-            return node_gone(request.node.name)
-        node = read_node(manifest, request.node.cluster)
-        verdict = judge(manifest, node)
+        sight = start or await see(kubernetes, request.node)
+        if isinstance(sight, Outcome):
+            return sight
+        verdict = judge(sight.manifest, sight.node)
         if isinstance(verdict, Outcome):
             return verdict
-        await _try(kubernetes, path, guarded(verdict, node))
+        start = await _try(kubernetes, request.node, guarded(verdict, sight.node))
     what = f"{request.node.name} changed between read and patch {CHANGE_TRIES} times"
-    return ended(OutcomeKind.TRANSIENT, CONTENDED, what, node)
+    return ended(OutcomeKind.TRANSIENT, CONTENDED, what)
 
 
 def guarded(patch: Json, node: NodeState) -> Json:
@@ -68,8 +71,10 @@ def taints_patch(manifest: Manifest, *, without: str, plus: Sequence[Taint] = ()
     return {"taints": [*kept, *added] or None}
 
 
-async def _try(kubernetes: Kubernetes, path: str, patch: Json) -> None:
+async def _try(kubernetes: Kubernetes, node: NodeIdentity, patch: Json) -> Sight | None:
+    """The node as the patch left it; None where the next read has to say what is so."""
     try:
-        await kubernetes.patch(path, patch, PatchType.MERGE)
+        manifest = await kubernetes.patch(node_path(node.name), patch, PatchType.MERGE)
     except (Conflict, Ambiguous, NotFound):
-        return  # the next read says what is so
+        return None
+    return Sight(manifest, read_node(manifest, node.cluster))

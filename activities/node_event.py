@@ -1,4 +1,4 @@
-"""A Kubernetes Event about a Node: what it says, its name, and the same thing said again. Pure.
+"""A Kubernetes Event about a Node: what it says, and the name that says it once. Pure.
 
 An Event is read by everybody who may list nodes, so it never carries Pod names, serial numbers or
 what a log said; who writes it is `event_writer`, and what there is to say `step_events`.
@@ -40,8 +40,8 @@ class EventType(StrEnum):
 class NodeEvent:
     """One thing to say about a node.
 
-    `same` is what makes two of one incident the same Event with a count; `operation` tells a second
-    time apart from a repeat of the first.
+    `same` is what makes two of one incident the same Event, which is said once while it stands;
+    `operation` is what it tells of.
     """
 
     node: NodeIdentity
@@ -59,11 +59,6 @@ class NodeEvent:
         facts = "\n".join((self.incident, self.reason, *self.same))
         digest = hashlib.sha256(facts.encode()).hexdigest()[:16]
         return f"{self.node.name[: LONGEST_NAME - 17].rstrip('-.')}.{digest}"
-
-    @property
-    def path(self) -> str:
-        """Where it is."""
-        return f"{EVENTS}/{self.name}"
 
 
 EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
@@ -91,22 +86,6 @@ def manifest_of(event: NodeEvent, now: datetime) -> Json:
         "firstTimestamp": at,
         "lastTimestamp": at,
         "count": 1,
-    }
-
-
-def again(event: NodeEvent, standing: Json, now: datetime) -> Json | None:
-    """The patch that counts it once more; None where this very operation has said it already."""
-    metadata = standing["metadata"]
-    if (metadata.get("annotations") or {}).get(OPERATION) == event.operation:
-        return None
-    return {
-        "metadata": {
-            "resourceVersion": metadata["resourceVersion"],
-            "annotations": {OPERATION: event.operation},
-        },
-        "message": event.message[:MESSAGE_LIMIT],
-        "lastTimestamp": format_instant(now.replace(microsecond=0)),
-        "count": int(standing.get("count") or 1) + 1,
     }
 
 

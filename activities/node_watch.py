@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from activities.clock import Clock
 from activities.look import Sight
-from activities.waiting import wait_until
+from activities.waiting import Listing, wait_until
 from fleet.node import NodeIdentity, read_node
 from fleet.ports import Json, Kubernetes
 
@@ -22,10 +22,12 @@ async def wait_for_node(
     *,
     until: datetime,
     now: Clock,
+    start: Sight | None = None,
 ) -> T | None:
     """The first answer of `judge` that is not None, or None when `until` has come.
 
     `judge` sees whatever Node has the name, be it another machine's, and None where there is none.
+    It begins with `start`, a read of just now, where there is one.
     """
 
     def look_at(nodes: Sequence[Json]) -> T | None:
@@ -34,4 +36,5 @@ async def wait_for_node(
         return judge(Sight(nodes[0], read_node(nodes[0], identity.cluster)))
 
     query = {"fieldSelector": f"metadata.name={identity.name}"}
-    return await wait_until(kubernetes, NODES, query, look_at, until=until, now=now)
+    known = Listing.of_one(start.manifest) if start else None
+    return await wait_until(kubernetes, NODES, query, look_at, until=until, now=now, start=known)

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 
 from activities.clock import Clock
 from activities.endings import ended, succeeded
-from activities.look import hold_gone, identity_changed
+from activities.look import Sight, hold_gone, identity_changed
 from activities.node_change import change_node, mark_patch, merged, taints_patch
-from activities.node_pods import PODS, bound_to, pods_on
+from activities.node_pods import PODS, bound_to
 from activities.pods import daemon_set_of, tolerates_hold
 from activities.undo import PAUSED_VALUE, label_entry, paused_labels, undo_changes, without
 from activities.waiting import wait_until
@@ -45,14 +45,18 @@ class Operands:
         self._now = now
         self._limit = limit
 
-    async def pause(self, request: StepRequest) -> Outcome:
-        """SUCCEEDED: none of their pods is left, or there are none. Else why not."""
-        pods = await pods_on(self._kubernetes, request.node.name)
+    async def pause(self, request: StepRequest, sight: Sight, pods: Sequence[Manifest]) -> Outcome:
+        """SUCCEEDED: none of their pods is left, or there are none. Else why not.
+
+        `sight` and `pods` are what was just read of the node.
+        """
+        if not _deployed(sight.node) and not any(_operand(each) for each in pods):
+            return succeeded("no operand is deployed", sight.node)
 
         def judge(manifest: Manifest, node: NodeState) -> Json | Outcome:
             return judge_pause(manifest, node, request, pods)
 
-        paused = await change_node(self._kubernetes, request, judge)
+        paused = await change_node(self._kubernetes, request, judge, sight)
         if paused.kind is not OutcomeKind.SUCCEEDED:
             return paused
         left = await self._gone(request.node.name, min(self._now() + self._limit, request.deadline))
@@ -60,11 +64,16 @@ class Operands:
             return paused
         return ended(OutcomeKind.PERMANENT, "gpu-in-use", f"operands stay: {', '.join(left)}")
 
-    async def restore(self, request: StepRequest) -> Outcome:
-        """Give every paused label its value back. Foreign changes since then stay."""
-        return await change_node(
-            self._kubernetes, request, lambda manifest, node: judge_restore(manifest, node, request)
-        )
+    async def restore(self, request: StepRequest, sight: Sight | None = None) -> Outcome:
+        """Give every paused label its value back. Foreign changes since then stay.
+
+        `sight` is a read of just now, if there is one.
+        """
+
+        def judge(manifest: Manifest, node: NodeState) -> Json | Outcome:
+            return judge_restore(manifest, node, request)
+
+        return await change_node(self._kubernetes, request, judge, sight)
 
     async def _gone(self, node: str, until: datetime) -> tuple[str, ...]:
         """The names of those that are left when time is up."""
@@ -86,8 +95,7 @@ def judge_pause(
     no = identity_changed(node, request) or hold_gone(node, request)
     if no or node.mark is None:
         return no or succeeded()
-    labels = {DEPLOY + each: node.labels.get(DEPLOY + each) for each in HOLDERS}
-    deployed = {key: value for key, value in labels.items() if value == "true"}
+    deployed = _deployed(node)
     if not deployed:
         return succeeded("no operand is deployed", node)
     entries = tuple(label_entry(key, value) for key, value in deployed.items())
@@ -123,6 +131,12 @@ def _as_cordon(manifest: Manifest, mark: Mark) -> Json:
     undo = (*(each for each in mark.undo if each != UNDO_TAINT), UNDO_CORDON)
     spec = {**taints_patch(manifest, without=HOLD_TAINT), "unschedulable": True}
     return merged(mark_patch(replace(mark, undo=undo)), {"spec": spec})
+
+
+def _deployed(node: NodeState) -> dict[str, str]:
+    """The labels, with their values, by which operands that hold GPUs are on the node."""
+    labels = {key: node.labels.get(key) for key in (DEPLOY + each for each in HOLDERS)}
+    return {key: value for key, value in labels.items() if value == "true"}
 
 
 def _operand(pod: Manifest) -> bool:

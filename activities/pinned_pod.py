@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from temporalio import activity
+
 from activities.clock import Clock
 from activities.node_pods import bound_to
 from activities.pod_manifest import (
@@ -24,7 +26,7 @@ from activities.pod_manifest import (
     why_waiting,
 )
 from activities.pods import OPERATION_LABEL
-from activities.waiting import list_all, wait_until
+from activities.waiting import Listing, list_all, wait_until
 from fleet.errors import Ambiguous, Conflict, NotFound, Refused, Transient
 from fleet.names import NAMESPACE
 from fleet.ports import Json, Kubernetes
@@ -80,9 +82,9 @@ class PinnedPods:
         self._now = now
         self._start_limit = start_limit
 
-    async def exists(self, operation: str) -> bool:
-        """Whether this operation was begun before."""
-        return await self._read(operation) is not None
+    async def begun(self, operation: str) -> bool:
+        """Whether an earlier try of this activity made the Pod; a first try has no earlier one."""
+        return activity.info().attempt > 1 and await self._read(operation) is not None
 
     async def run(
         self, request: NodeStepRequest, node: str, *, asked: Callable[[], None] = lambda: None
@@ -91,17 +93,15 @@ class PinnedPods:
 
         Returns by `not_after` and a margin. Raises the port's errors.
         """
-        await self._tidy(node)
-        await self._create(request, node)
+        pod = await self._create(request, node)
         asked()
         last = request.not_after + timedelta(seconds=2 * MARGIN_SECONDS)
-        start = min(self._now() + self._start_limit, last)
-        ended = await self._wait(request.operation, has_ended, start)
+        ended = await self._end(request.operation, min(self._now() + self._start_limit, last), pod)
         if ended is None:
             left = await self._take_away(request.operation)
             if isinstance(left, NoReport):
                 return left
-            ended = await self._wait(request.operation, has_ended, last)
+            ended = await self._end(request.operation, last, left)
         return _read_end(ended, request, node)
 
     async def stop(self, node: str, beginning: str) -> None:
@@ -109,7 +109,7 @@ class PinnedPods:
 
         A kubelet gives a Pod its time to end, and what it uses is in use until then.
         """
-        pods = await _step_pods(self._kubernetes, node)
+        pods = await step_pods(self._kubernetes, node)
         ours = [each for each in pods if not has_ended(each) and _operation(each, beginning)]
         for pod in ours:
             metadata = pod["metadata"]
@@ -119,32 +119,37 @@ class PinnedPods:
         if ours:
             raise Transient(f"{', '.join(each['metadata']['name'] for each in ours)} still ends")
 
-    async def _create(self, request: NodeStepRequest, node: str) -> None:
+    async def _create(self, request: NodeStepRequest, node: str) -> Json | None:
+        """The Pod as it was made; None where it is there already."""
         body = step_pod(request, node, self._image, self._now(), os.environ)
         for _ in range(CREATE_TRIES):
             try:
-                await self._kubernetes.create(STEP_PODS, body)
+                return await self._kubernetes.create(STEP_PODS, body)
             except Conflict:
-                return  # it is there: ours, by its name
+                return None  # ours, by its name
             except Ambiguous as problem:
                 lost = problem
-                continue
-            return
         raise Transient(f"{pod_name(request.operation)}: {lost}")
 
-    async def _wait(
-        self, operation: str, judge: Callable[[Json], bool], until: datetime
-    ) -> Json | None:
-        """The Pod once `judge` says yes; `{}` once it is gone; None when time is up."""
+    async def _end(self, operation: str, until: datetime, pod: Json | None) -> Json | None:
+        """The Pod once it has ended; `{}` once it is gone; None when time is up.
+
+        `pod` is how it was just seen.
+        """
 
         def look(pods: Sequence[Json]) -> Json | None:
             if not pods:
                 return {}
-            return pods[0] if judge(pods[0]) else None
+            return pods[0] if has_ended(pods[0]) else None
 
-        query = {"fieldSelector": f"metadata.name={pod_name(operation)}"}
         return await wait_until(
-            self._kubernetes, STEP_PODS, query, look, until=until, now=self._now
+            self._kubernetes,
+            STEP_PODS,
+            {"fieldSelector": f"metadata.name={pod_name(operation)}"},
+            look,
+            until=until,
+            now=self._now,
+            start=Listing.of_one(pod) if pod else None,
         )
 
     async def _take_away(self, operation: str) -> Json | NoReport:
@@ -169,29 +174,28 @@ class PinnedPods:
         except NotFound:
             return None
 
-    async def _tidy(self, node: str) -> None:
-        try:
-            pods = await _step_pods(self._kubernetes, node)
-            finished = sorted((each for each in pods if has_ended(each)), key=_age, reverse=True)
-            for pod in finished[KEPT_PODS : KEPT_PODS + DELETED_AT_ONCE]:
-                metadata = pod["metadata"]
-                await self._kubernetes.delete(
-                    f"{STEP_PODS}/{metadata['name']}", uid=metadata["uid"]
-                )
-        except (Refused, Transient, Ambiguous) as problem:
-            # Old Pods cost little; a step that did not happen because of them would cost much.
-            _log.warning("event=step-pods-not-tidied node=%s problem=%r", node, str(problem))
+
+async def step_pods(kubernetes: Kubernetes, node: str) -> tuple[Json, ...]:
+    """The Pods of steps of ours on this node."""
+    query = {**bound_to(node), "labelSelector": OPERATION_LABEL}
+    return (await list_all(kubernetes, STEP_PODS, query)).objects
 
 
-async def unfinished_pods(kubernetes: Kubernetes, node: str) -> tuple[str, ...]:
-    """Names of steps of ours that may still run on this node."""
-    pods = await _step_pods(kubernetes, node)
+def unfinished(pods: Sequence[Json]) -> tuple[str, ...]:
+    """Names of those that may still run."""
     return tuple(each["metadata"]["name"] for each in pods if not has_ended(each))
 
 
-async def _step_pods(kubernetes: Kubernetes, node: str) -> tuple[Json, ...]:
-    query = {**bound_to(node), "labelSelector": OPERATION_LABEL}
-    return (await list_all(kubernetes, STEP_PODS, query)).objects
+async def tidy(kubernetes: Kubernetes, pods: Sequence[Json]) -> None:
+    """Delete what has ended but for the last few, whose logs people may want to read."""
+    finished = sorted((each for each in pods if has_ended(each)), key=_age, reverse=True)
+    try:
+        for pod in finished[KEPT_PODS : KEPT_PODS + DELETED_AT_ONCE]:
+            metadata = pod["metadata"]
+            await kubernetes.delete(f"{STEP_PODS}/{metadata['name']}", uid=metadata["uid"])
+    except (Refused, Transient, Ambiguous) as problem:
+        # Old Pods cost little; a step that did not happen because of them would cost much.
+        _log.warning("event=step-pods-not-tidied problem=%r", str(problem))
 
 
 def _read_end(pod: Json | None, request: NodeStepRequest, node: str) -> NodeStepReport | NoReport:

@@ -36,7 +36,7 @@ def event_of_proof(step: str, request: ProveRequest, outcome: Outcome) -> NodeEv
         reason=reason,
         message=message,
         operation=request.operation,
-        same=(step, request.end.value),
+        same=(step, request.operation),
         type=kind,
         annotations={STEP: step, **ended},
     )

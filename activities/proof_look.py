@@ -8,14 +8,12 @@ from datetime import timedelta
 
 from activities.claims import claim_on
 from activities.clock import Clock
-from activities.endings import cancelled, node_gone
+from activities.endings import cancelled
 from activities.idle import IN_USE, users_of
 from activities.look import Sight, boot_changed, identity_changed
 from activities.node_pods import PODS, bound_to, pods_on
 from activities.waiting import wait_until
-from fleet.errors import NotFound
-from fleet.names import node_path
-from fleet.node import Manifest, NodeState, read_node
+from fleet.node import Manifest, NodeState
 from fleet.outcome import Outcome
 from fleet.ports import Kubernetes
 from fleet.proof import Why
@@ -43,15 +41,6 @@ def as_step(request: ProveRequest) -> StepRequest:
         checks=request.checks,
         harmless=request.harmless,
     )
-
-
-async def see(kubernetes: Kubernetes, request: ProveRequest) -> Sight | Outcome:
-    """The node as it is now, or that there is none."""
-    try:
-        manifest = await kubernetes.get(node_path(request.task.node.name))
-    except NotFound:
-        return node_gone(request.task.node.name)
-    return Sight(manifest, read_node(manifest, request.task.node.cluster))
 
 
 def premise(

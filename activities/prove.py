@@ -11,12 +11,12 @@ from temporalio import activity
 from activities.clock import Clock, utc_now
 from activities.conduct import Progress, conduct
 from activities.endings import succeeded
-from activities.look import Sight, glance, identity_changed
+from activities.look import Sight, glance, identity_changed, see
 from activities.node_change import change_node, merged, taints_patch
 from activities.node_step import step_request
 from activities.pinned_pod import PinnedPods
-from activities.proof_look import as_step, premise, see, tainted, work_comes, working
-from activities.release import not_well, until_well, witness_of
+from activities.proof_look import as_step, premise, tainted, work_comes, working
+from activities.release import not_well, until_well
 from activities.verify import judge_verify
 from fleet.names import HOLD_EFFECT, PROOF_ANNOTATION, UNPROVEN_TAINT
 from fleet.node import Manifest, NodeState, Taint
@@ -75,7 +75,7 @@ class ProveActivities:
 
     async def _taint(self, request: ProveRequest, progress: Progress) -> Outcome:
         progress.say("putting the taint on an idle node")
-        sight = await see(self._kubernetes, request)
+        sight = await see(self._kubernetes, request.task.node)
         if isinstance(sight, Outcome):
             return sight
         no = await working(self._kubernetes, sight, request, self._now)
@@ -90,7 +90,7 @@ class ProveActivities:
                 return tainted(node, request) or succeeded("the taint is on", node)
             return _with_taint(manifest, Why.SWEEP)
 
-        done = await change_node(self._kubernetes, as_step(request), judge)
+        done = await change_node(self._kubernetes, as_step(request), judge, sight)
         if done.kind is not OutcomeKind.SUCCEEDED:
             return done
         progress.say("looking whether work came meanwhile")
@@ -99,7 +99,7 @@ class ProveActivities:
 
     async def _prove(self, request: ProveRequest, progress: Progress) -> Outcome:
         progress.say("looking whether the node may be proven")
-        sight = await see(self._kubernetes, request)
+        sight = await see(self._kubernetes, request.task.node)
         if isinstance(sight, Outcome):
             return sight
         no = self._not_now(sight, request) or await working(
@@ -136,14 +136,13 @@ class ProveActivities:
 
     async def _proven(self, request: ProveRequest) -> Outcome:
         step = as_step(request)
-        await until_well(
+        witness, read = await until_well(
             self._kubernetes,
             step,
-            lambda sight: self._not_now(sight, request),
+            lambda sight: self._not_now(sight, request) is not None,
             self._now,
             self._patience,
         )
-        witness = await witness_of(self._kubernetes, step.node.name, self._now())
 
         def judge(manifest: Manifest, state: NodeState) -> Json | Outcome:
             if state.unproven is None and _is_ours(state.proof, request):
@@ -152,7 +151,7 @@ class ProveActivities:
             no = self._not_now(sight, request) or not_well(sight, step, witness)
             return no or _without_taint(manifest, Proof(self._now(), self._now()))
 
-        return await change_node(self._kubernetes, step, judge)
+        return await change_node(self._kubernetes, step, judge, read)
 
     def _not_now(self, sight: Sight, request: ProveRequest) -> Outcome | None:
         gone = tainted(sight.node, request)

@@ -77,33 +77,32 @@ class RebootActivities:
 
     async def _reboot(self, request: StepRequest, progress: Progress) -> Outcome:
         begun = [n for n, way in enumerate(self._ways) if await self._begun(way, request)]
-        ways = self._ways[begun[-1] :] if begun else await self._ways_of(request)
+        sight = None if begun else await look(self._kubernetes, request, self._now, premise=True)
+        if isinstance(sight, Outcome):
+            return sight
+        ways = await self._ways_of(sight) if sight else self._ways[begun[-1] :]
         if isinstance(ways, Outcome):
             return ways
         progress.acted = bool(begun)
-        answers, no = await self._ask_in_turn(ways, request, progress)
+        node, answers, no = await self._ask_in_turn(ways, request, progress, sight)
         if no and all(each.surely_not for each in answers):
             return no
-        progress.say("waiting for the node to be Ready")
-        node = None
-        if not all(each.surely_not for each in answers):
+        if node is None and not all(each.surely_not for each in answers):
+            progress.say("waiting for the node to be Ready")
             node = await self._node(request, request.deadline, lambda n: _is_back(n, request))
         return _end(node or await self._last_seen(request), request, answers)
 
     async def _begun(self, way: WayToReboot, request: StepRequest) -> bool:
         """Whether an earlier try asked this way; a first try has no earlier one to ask about."""
+        if activity.info().attempt == 1:
+            return False
         try:
             return await way.begun(request)
         except Silent as problem:
-            if activity.info().attempt > 1:
-                raise Transient(f"whether it was begun: {problem}") from problem
-            return False
+            raise Transient(f"whether it was begun: {problem}") from problem
 
-    async def _ways_of(self, request: StepRequest) -> tuple[WayToReboot, ...] | Outcome:
+    async def _ways_of(self, sight: Sight) -> tuple[WayToReboot, ...] | Outcome:
         """The ways that fit the node as it is now, or why none may be gone."""
-        sight = await look(self._kubernetes, request, self._now, premise=True)
-        if isinstance(sight, Outcome):
-            return sight
         there = tuple([way for way in self._ways if await way.there()])
         if not await kubelet_silent(self._kubernetes, sight.node, self._now()):
             return there or ended(OutcomeKind.PERMANENT, NO_MEANS, "no means to reboot", sight.node)
@@ -127,11 +126,16 @@ class RebootActivities:
         return ended(OutcomeKind.PERMANENT, NEEDS_APPROVAL, f"{what} {remedy}", sight.node)
 
     async def _ask_in_turn(
-        self, ways: Sequence[WayToReboot], request: StepRequest, progress: Progress
-    ) -> tuple[tuple[Answer, ...], Outcome | None]:
-        """Ask one way after the other until the boot id changes; the last has all the time left.
+        self,
+        ways: Sequence[WayToReboot],
+        request: StepRequest,
+        progress: Progress,
+        sight: Sight | None,
+    ) -> tuple[NodeState | None, tuple[Answer, ...], Outcome | None]:
+        """Ask one way after the other until the node is back; the last has all the time left.
 
-        With what was answered comes why the rest was not asked, where something spoke against it.
+        Returns the node if it is back (or another), what was answered, and why the rest was not
+        asked where something spoke against it.
         """
         answers: list[Answer] = []
         for way in ways:
@@ -139,15 +143,16 @@ class RebootActivities:
                 break
             no = await self._against(request) if answers else None
             if no:
-                return tuple(answers), no
+                return None, tuple(answers), no
             last = way is ways[-1]
             until = request.deadline if last else min(self._now() + way.limit, request.deadline)
             progress.say(f"rebooting {way.name}")
-            booted, answer = await self._by(way, request, until, progress)
+            node, answer = await self._by(way, request, until, progress, sight)
             answers.append(answer)
-            if booted:
-                break
-        return tuple(answers), None
+            if node:
+                return node, tuple(answers), None
+            sight = None  # it is minutes old
+        return None, tuple(answers), None
 
     async def _against(self, request: StepRequest) -> Outcome | None:
         """Why no further way may be asked. Each is harm of its own, and minutes have gone by.
@@ -168,29 +173,37 @@ class RebootActivities:
         return seen is not None and (_is_another(seen, request) or _has_booted(seen, request))
 
     async def _by(
-        self, way: WayToReboot, request: StepRequest, until: datetime, progress: Progress
-    ) -> tuple[bool, Answer]:
+        self,
+        way: WayToReboot,
+        request: StepRequest,
+        until: datetime,
+        progress: Progress,
+        sight: Sight | None,
+    ) -> tuple[NodeState | None, Answer]:
         """Ask and watch at once: whoever is asked may not live to answer."""
 
         def acted() -> None:
             progress.acted = True
 
         ask = asyncio.create_task(way.ask(request, until, acted))
-        boot = asyncio.create_task(self._node(request, until, lambda n: _has_booted(n, request)))
+        back = asyncio.create_task(
+            self._node(request, until, lambda n: _is_back(n, request), sight)
+        )
         try:
-            await asyncio.wait((ask, boot), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((ask, back), return_when=asyncio.FIRST_COMPLETED)
             answer = ask.result() if ask.done() else Answer(Asked.UNSURE, "no answer yet")
-            if answer.surely_not and not boot.done():
-                return False, answer
-            return await boot is not None, answer
+            if answer.surely_not and not back.done():
+                return None, answer
+            return await back, answer
         finally:
-            await _stop(ask, boot)
+            await _stop(ask, back)
 
     async def _node(
         self,
         request: StepRequest,
         until: datetime,
         judge: Callable[[NodeState], bool],
+        start: Sight | None = None,
     ) -> NodeState | None:
         """The node once `judge` says yes, or once it is another machine; None when time is up."""
 
@@ -201,7 +214,7 @@ class RebootActivities:
             return sight.node if found else None
 
         return await wait_for_node(
-            self._kubernetes, request.node, look_at, until=until, now=self._now
+            self._kubernetes, request.node, look_at, until=until, now=self._now, start=start
         )
 
     async def _last_seen(self, request: StepRequest) -> NodeState | None:

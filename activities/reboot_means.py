@@ -88,7 +88,7 @@ class FromInside:
 
     async def begun(self, request: StepRequest) -> bool:
         """Whether the operation's Pod is there."""
-        return await self._pods.exists(request.operation)
+        return await self._pods.begun(request.operation)
 
     async def ask(self, request: StepRequest, until: datetime, acted: Callable[[], None]) -> Answer:
         """Run the Pod; that its end is never seen is what a good reboot looks like."""

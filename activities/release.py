@@ -16,11 +16,11 @@ from activities.clock import Clock, utc_now
 from activities.conduct import WORKS_LATER, Progress, conduct
 from activities.endings import cancelled, ended, succeeded
 from activities.evidence import standing
-from activities.look import Sight, agent_alive, boot_changed, hold_gone, identity_changed
+from activities.look import Sight, agent_alive, boot_changed, hold_gone, identity_changed, see
 from activities.node_change import change_node, mark_patch, merged
 from activities.node_watch import wait_for_node
 from activities.offers import missing, withheld
-from activities.pinned_pod import unfinished_pods
+from activities.pinned_pod import step_pods, tidy, unfinished
 from activities.undo import undo_changes
 from fleet.errors import Refused
 from fleet.finding import Verdict
@@ -87,16 +87,14 @@ class ReleaseActivities:
 
     async def _release(self, request: StepRequest, progress: Progress) -> Outcome:
         progress.say("waiting for the node to say that it is well")
-        if not request.force:
-            await until_well(
-                self._kubernetes,
-                request,
-                lambda sight: release_refusal(sight.node, request),
-                self._now,
-                self._patience,
-            )
+
+        def refused(sight: Sight) -> bool:
+            return request.force or release_refusal(sight.node, request) is not None
+
+        witness, sight = await until_well(
+            self._kubernetes, request, refused, self._now, self._patience
+        )
         progress.say("judging whether the node is well")
-        witness = await witness_of(self._kubernetes, request.node.name, self._now())
 
         def judge(manifest: Manifest, node: NodeState) -> Json | Outcome:
             no = release_refusal(node, request)
@@ -105,7 +103,7 @@ class ReleaseActivities:
             ill = not_well(Sight(manifest, node), request, witness)
             return ill if ill and not request.force else undo_patch(manifest, node.mark)
 
-        return await change_node(self._kubernetes, request, judge)
+        return await change_node(self._kubernetes, request, judge, sight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,31 +116,39 @@ class Witness:
 
 
 async def witness_of(kubernetes: Kubernetes, node: str, now: datetime) -> Witness:
-    """Ask for what the Node itself does not say."""
+    """Ask for what the Node itself does not say; steps that are long over are tidied away."""
     alive = await agent_alive(kubernetes, node, now)
-    return Witness(now, alive, await unfinished_pods(kubernetes, node))
+    pods = await step_pods(kubernetes, node)
+    await tidy(kubernetes, pods)
+    return Witness(now, alive, unfinished(pods))
 
 
 async def until_well(
     kubernetes: Kubernetes,
     request: StepRequest,
-    refused: Callable[[Sight], Outcome | None],
+    refused: Callable[[Sight], bool],
     now: Clock,
     patience: timedelta,
-) -> None:
+) -> tuple[Witness, Sight | None]:
     """Give the agent and the device plugin the time that they need to see that a node is well.
 
-    Returns sooner where `refused` says why it is of no use, and by the request's deadline.
+    Returns what is then to be judged, and the node as read with it, None where it is to be read
+    anew: sooner where `refused` says that waiting is of no use, and by the request's deadline.
     """
     witness = await witness_of(kubernetes, request.node.name, now())
 
-    def judge(sight: Sight | None) -> bool | None:
-        if sight is None or refused(sight):
-            return True
-        return True if not_well(sight, request, witness) is None else None
+    def over(seen: Sight | None) -> bool | None:
+        done = seen is None or refused(seen) or not_well(seen, request, witness) is None
+        return True if done else None
 
+    sight = await see(kubernetes, request.node)
+    if isinstance(sight, Outcome):
+        return witness, None
+    if over(sight):
+        return witness, sight
     until = min(now() + patience, request.deadline)
-    await wait_for_node(kubernetes, request.node, judge, until=until, now=now)
+    await wait_for_node(kubernetes, request.node, over, until=until, now=now, start=sight)
+    return await witness_of(kubernetes, request.node.name, now()), None
 
 
 def release_refusal(node: NodeState, request: StepRequest) -> Outcome | None:

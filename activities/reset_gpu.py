@@ -5,6 +5,7 @@ card that is in use is no verdict about the hardware.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 from temporalio import activity
@@ -18,7 +19,8 @@ from activities.node_step import repair_outcome, step_request
 from activities.operands import Operands
 from activities.pinned_pod import NoReport, PinnedPods
 from activities.pods import WAITED, DrainTerms, PlannedPod, may_hold_gpu, plan_drain
-from activities.sick_gpus import sick_gpus
+from activities.sick_gpus import sick_gpus, told
+from fleet.node import Manifest
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Kubernetes
 from fleet.request import StepRequest
@@ -61,29 +63,46 @@ class ResetGpuActivities:
         release gives them back, by the mark.
         """
         try:
-            outcome = await self._without_operands(request, progress)
+            outcome, seen = await self._without_operands(request, progress)
         except asyncio.CancelledError:
             if not progress.acted:
                 await self._operands.restore(request)
             raise
-        await self._operands.restore(request)
+        await self._operands.restore(request, seen)
         return outcome
 
-    async def _without_operands(self, request: StepRequest, progress: Progress) -> Outcome:
-        if not await self._pods.exists(request.operation):
-            no = await self._refusal(request)
+    async def _without_operands(
+        self, request: StepRequest, progress: Progress
+    ) -> tuple[Outcome, Sight | None]:
+        """How it ended, with the node as it was then read. One that has begun is seen to its end,
+        whatever came since.
+        """
+        if not await self._pods.begun(request.operation):
+            no = await self._make_way(request, progress)
             if no:
-                return no
-            progress.say("operands that hold GPUs leave")
-            paused = await self._operands.pause(request)
-            if paused.kind is not OutcomeKind.SUCCEEDED:
-                return paused
+                return no, None
         report = await self._run(request, progress)
         if isinstance(report, NodeStepReport) and report.reason == IN_USE:
             again = replace(request, operation=f"{request.operation}-again")
             report = await self._run(again, progress)
         after = await glance(self._kubernetes, request)
-        return after if isinstance(after, Outcome) else repair_outcome(report, request, after.node)
+        if isinstance(after, Outcome):
+            return after, None
+        return repair_outcome(report, request, after.node), after
+
+    async def _make_way(self, request: StepRequest, progress: Progress) -> Outcome | None:
+        """Have operands leave, or say why it must not begin."""
+        sight = await look(self._kubernetes, request, self._now, premise=True)
+        if isinstance(sight, Outcome):
+            return sight
+        pods = await pods_on(self._kubernetes, request.node.name)
+        holders = await self._holders(sight, pods, request)
+        if holders:
+            names = ", ".join(str(each) for each in holders)
+            return ended(OutcomeKind.PERMANENT, GPU_IN_USE, names, sight.node)
+        progress.say("operands that hold GPUs leave")
+        paused = await self._operands.pause(request, sight, pods)
+        return None if paused.kind is OutcomeKind.SUCCEEDED else paused
 
     async def _run(self, request: StepRequest, progress: Progress) -> NodeStepReport | NoReport:
         def asked() -> None:
@@ -92,22 +111,13 @@ class ResetGpuActivities:
 
         return await self._pods.run(step_request(request), request.node.name, asked=asked)
 
-    async def _refusal(self, request: StepRequest) -> Outcome | None:
-        """Why it must not begin. One that has begun is seen to its end, whatever came since."""
-        sight = await look(self._kubernetes, request, self._now, premise=True)
-        if isinstance(sight, Outcome):
-            return sight
-        holders = await self._holders(sight, request)
-        if not holders:
-            return None
-        names = ", ".join(str(each) for each in holders)
-        return ended(OutcomeKind.PERMANENT, GPU_IN_USE, names, sight.node)
-
-    async def _holders(self, sight: Sight, request: StepRequest) -> tuple[PlannedPod, ...]:
+    async def _holders(
+        self, sight: Sight, pods: Sequence[Manifest], request: StepRequest
+    ) -> tuple[PlannedPod, ...]:
         """Pods that the drain should have waited for and that may hold a GPU."""
-        pods = await pods_on(self._kubernetes, request.node.name)
         waits = replace(request, makes_way_for=Step.RESET_GPU)
-        spared = (await sick_gpus(self._kubernetes, request)).spared(pods)
+        sick = await sick_gpus(self._kubernetes, request) if told(pods) else None
+        spared = sick.spared(pods) if sick else ()
         terms = DrainTerms.of(sight.manifest, sight.node, waits, (), spared)
         plan = plan_drain((pod for pod in pods if may_hold_gpu(pod)), terms, self._now())
         return tuple(each for each in plan if each.kind in WAITED)

@@ -44,6 +44,11 @@ class SickGpus:
         return frozenset(each["metadata"]["uid"] for each in pods if self.held_by(each) is False)
 
 
+def told(pods: Iterable[Manifest]) -> bool:
+    """Whether one of the pods says which GPUs it holds; else the key would tell nothing."""
+    return any(may_hold_gpu(each) and _devices(each) for each in pods)
+
+
 async def sick_gpus(kubernetes: Kubernetes, request: StepRequest) -> SickGpus:
     """The GPUs of a request. One fault without an id, or no key, and nothing can be told."""
     ids = [each.id if each.part.startswith("gpu:") else "" for each in request.faults]

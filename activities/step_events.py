@@ -46,7 +46,7 @@ def event_of_step(request: StepRequest, outcome: Outcome) -> NodeEvent | None:
         reason=reason,
         message=message,
         operation=request.operation,
-        same=(step.value, code),
+        same=(step.value, code, "" if outcome.reason == QUEUED else request.operation),
         type=kind,
         annotations={STEP: step.value, **({END: end} if end else {})},
     )
@@ -85,7 +85,7 @@ def event_of_telling(telling: Telling) -> NodeEvent:
         reason=reason,
         message=f"{message}; see workflow {telling.workflow_id}",
         operation=telling.key,
-        same=(telling.matter.value,),
+        same=(telling.key,),
         type=EventType.WARNING,
         annotations={STEP: telling.matter.value},
     )

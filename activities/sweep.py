@@ -11,8 +11,9 @@ from temporalio.exceptions import ApplicationError
 
 from activities.clock import Clock, utc_now
 from activities.conduct import WORKS_LATER
+from activities.look import see
 from activities.node_watch import NODES
-from activities.proof_look import premise, see, working
+from activities.proof_look import premise, working
 from activities.waiting import PAGES_LIMIT
 from fleet.errors import Refused, Transient
 from fleet.node import NodeState, read_node
@@ -68,7 +69,7 @@ class SweepActivities:
 
     async def _idles(self, node: NodeState, now: datetime) -> bool:
         request = ProveRequest("look", _task(node), now, now)
-        sight = await see(self._kubernetes, request)
+        sight = await see(self._kubernetes, request.task.node)
         if isinstance(sight, Outcome):
             return False
         no = premise(sight.manifest, sight.node, request, self._now)

@@ -12,8 +12,8 @@ from temporalio import activity
 
 from activities.clock import Clock, utc_now
 from activities.conduct import Progress, conduct
-from activities.endings import ended, succeeded
-from activities.look import Sight, glance, look
+from activities.endings import ended, node_gone, succeeded
+from activities.look import Sight, glance, look, refusal
 from activities.node_step import step_request
 from activities.node_watch import wait_for_node
 from activities.operands import Operands
@@ -52,8 +52,8 @@ class VerifyActivities:
         if isinstance(sight, Outcome):
             return sight
         if sight.node.mark and paused_labels(sight.node.mark):  # a reset that did not end well
-            await Operands(self._kubernetes, self._now).restore(request)
-        if not await self._pods.exists(request.operation):
+            await Operands(self._kubernetes, self._now).restore(request, sight)
+        if not await self._pods.begun(request.operation):
             no = await self._settle(sight, request, progress)
             if no:
                 return no
@@ -71,42 +71,45 @@ class VerifyActivities:
         if sight.node.ready == "True" and not request.settle:
             return None
         progress.say("waiting for the node to be Ready")
-        if not await self._ready(request, request.deadline):
+        seen = await self._watched(sight, request, _is_ready, request.deadline)
+        if seen is None or seen.node.ready != "True":
             detail = "the node did not become Ready in time"
             return ended(OutcomeKind.TRANSIENT, UNVERIFIED, detail)
         progress.say(f"letting it settle for {request.settle}")
         until = min(self._now() + request.settle, request.deadline)
-        await self._disturbed(request, until)
-        again = await look(self._kubernetes, request, self._now, premise=False)
-        return None if isinstance(again, Sight) else again
+        seen = await self._watched(seen, request, _has_booted, until)
+        return refusal(seen.manifest, seen.node, request) if seen else node_gone(request.node.name)
 
-    async def _ready(self, request: StepRequest, until: datetime) -> bool:
-        def judge(sight: Sight | None) -> bool | None:
-            if sight is None or sight.node.identity.uid != request.node.uid:
-                return False
-            return True if sight.node.ready == "True" else None
-
-        return await self._watch(request, judge, until) is True
-
-    async def _disturbed(self, request: StepRequest, until: datetime) -> None:
-        """Returns early when there is nothing left to settle: the node booted, or is another."""
-
-        def judge(sight: Sight | None) -> bool | None:
-            if sight is None or sight.node.identity.uid != request.node.uid:
-                return True
-            return True if sight.node.boot_id != request.boot_id else None
-
-        await self._watch(request, judge, until)
-
-    async def _watch(
+    async def _watched(
         self,
+        sight: Sight,
         request: StepRequest,
-        judge: Callable[[Sight | None], bool | None],
+        enough: Callable[[NodeState, StepRequest], bool],
         until: datetime,
-    ) -> bool | None:
-        return await wait_for_node(
-            self._kubernetes, request.node, judge, until=until, now=self._now
+    ) -> Sight | None:
+        """The node once it is as asked for, or another, or when time is up; None if it is gone."""
+        last: Sight | None = sight
+
+        def judge(seen: Sight | None) -> bool | None:
+            nonlocal last
+            last = seen
+            other = seen is None or seen.node.identity.uid != request.node.uid
+            return True if other or (seen and enough(seen.node, request)) else None
+
+        await wait_for_node(
+            self._kubernetes, request.node, judge, until=until, now=self._now, start=sight
         )
+        return last
+
+
+def _is_ready(node: NodeState, request: StepRequest) -> bool:
+    del request
+    return node.ready == "True"
+
+
+def _has_booted(node: NodeState, request: StepRequest) -> bool:
+    """There is nothing left to settle then."""
+    return node.boot_id != request.boot_id
 
 
 def judge_verify(

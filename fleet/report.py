@@ -38,7 +38,8 @@ class Report:
 
     @property
     def fingerprint(self) -> str:
-        """Equal when nothing that matters changed: no counts, no times.
+        """Equal when nothing that matters changed: no counts, no times, and not which line of a log
+        showed the fault last.
 
         That it is known whose work a fault hit is news, once; which pods they are is read anew by
         whoever acts on it.
@@ -56,4 +57,7 @@ class Report:
 
 
 def _matter(fault: Fault) -> str:
-    return f"{fault.key} {fault.code} {fault.advice}{' hit' * bool(fault.pods)}"
+    """Of codes from the log only their kind counts: the number moves with each line."""
+    kind, _, _ = fault.code.partition(":")
+    code = kind if kind in ("xid", "sxid") else fault.code
+    return f"{fault.key} {code} {fault.advice}{' hit' * bool(fault.pods)}"

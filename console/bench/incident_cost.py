@@ -30,12 +30,16 @@ STEPS = frozenset(each.value for each in Step)
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Calls of the worker's port to Kubernetes; `during`: how many in which activity."""
+    """Calls of the worker's port to Kubernetes.
+
+    `during`: how many in which activity; `of_what`: the same by call and thing, `drain: get nodes`.
+    """
 
     reads: int
     writes: int
     watches: int
     during: Mapping[str, int]
+    of_what: Mapping[str, int]
 
     @property
     def all(self) -> int:
@@ -71,8 +75,19 @@ def calls_between(journal: Iterable[str], began: datetime, ended: datetime) -> C
     )
     if by_call:
         raise ValueError(f"the journal has calls that the port does not know: {sorted(by_call)}")
-    during = Counter(each["during"] or "no activity" for each in within)
-    return Calls(reads, writes, watches, dict(during.most_common()))
+    at = [(each["during"] or "no activity", each["call"], _thing(each["path"])) for each in within]
+    during = Counter(step for step, _, _ in at)
+    of_what = Counter(f"{step}: {call} {thing}" for step, call, thing in at)
+    return Calls(reads, writes, watches, dict(during.most_common()), dict(of_what.most_common()))
+
+
+def _thing(path: str) -> str:
+    """The resource that a path of the API is about, with its subresource: `pods/eviction`."""
+    parts = path.strip("/").split("/")
+    parts = parts[2 if parts[0] == "api" else 3 :]
+    if parts[:1] == ["namespaces"] and len(parts) > 2:
+        parts = parts[2:]
+    return "/".join(parts[::2])
 
 
 def actions(history: Iterable[HistoryEvent]) -> int:

@@ -22,13 +22,14 @@ class WrittenDown:
     """The port; each call is a line of the journal before it is made, answers pass unchanged."""
 
     def __init__(self, inner: Kubernetes, journal: TextIO) -> None:
-        """`journal` gets one JSON object a line: `at` (ISO 8601), `call`, `during`."""
+        """`journal` gets one JSON object a line: `at` (ISO 8601), `call`, `during`,
+        `path`."""
         self._inner = inner
         self._journal = journal
 
     async def get(self, path: str) -> Json:
         """As the port."""
-        self._note("get")
+        self._note("get", path)
         return await self._inner.get(path)
 
     async def page(
@@ -40,34 +41,34 @@ class WrittenDown:
         token: str = "",
     ) -> Page:
         """As the port."""
-        self._note("page")
+        self._note("page", path)
         return await self._inner.page(path, query=query, limit=limit, token=token)
 
     def watch(
         self, path: str, *, resource_version: str, query: Mapping[str, str] | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent]]:
         """As the port."""
-        self._note("watch")
+        self._note("watch", path)
         return self._inner.watch(path, resource_version=resource_version, query=query)
 
     async def create(self, path: str, body: Json) -> Json:
         """As the port."""
-        self._note("create")
+        self._note("create", path)
         return await self._inner.create(path, body)
 
     async def patch(self, path: str, body: Json | list[Json], kind: PatchType) -> Json:
         """As the port."""
-        self._note("patch")
+        self._note("patch", path)
         return await self._inner.patch(path, body, kind)
 
     async def delete(self, path: str, *, uid: str, grace_seconds: int | None = None) -> Json:
         """As the port."""
-        self._note("delete")
+        self._note("delete", path)
         return await self._inner.delete(path, uid=uid, grace_seconds=grace_seconds)
 
-    def _note(self, call: str) -> None:
+    def _note(self, call: str, path: str) -> None:
         during = activity.info().activity_type if activity.in_activity() else ""
-        line = {"at": datetime.now(UTC).isoformat(), "call": call, "during": during}
+        line = {"at": datetime.now(UTC).isoformat(), "call": call, "during": during, "path": path}
         self._journal.write(json.dumps(line) + "\n")
         self._journal.flush()  # whoever counts reads it while this process runs
 

@@ -27,7 +27,7 @@ class Settings:
     """One run. `without` goes away for `absence` seconds; `real` uses a real kube-apiserver.
 
     `approve_yourself`: the replacement waits for the one who looks at the run. `worker`: the module
-    that works on incidents, and its first arguments.
+    that works on incidents, and its first arguments. `policy`: a policy file without budgets.
     """
 
     seed: int = 1
@@ -41,6 +41,7 @@ class Settings:
     sabotage: str = ""
     real: bool = False
     worker: tuple[str, ...] = ("worker",)
+    policy: Path = POLICY
 
     @property
     def large(self) -> bool:
@@ -69,8 +70,8 @@ class Settings:
         return {**of_fleet, **TIGHT} if self.sabotage == "budget" else of_fleet
 
 
-def write_policy(path: Path, budgets: Mapping[str, int]) -> Path:
-    """The policy of a run: the demo's, with the budgets of its fleet."""
+def write_policy(path: Path, budgets: Mapping[str, int], policy: Path = POLICY) -> Path:
+    """The policy of a run: the demo's or another, with the budgets of its fleet."""
     lines = [f"  - {{scope: {scope}, max: {most}}}" for scope, most in budgets.items()]
-    path.write_text("\n".join([POLICY.read_text(), "budgets:", *lines, ""]))
+    path.write_text("\n".join([policy.read_text(), "budgets:", *lines, ""]))
     return path

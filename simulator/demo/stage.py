@@ -127,7 +127,7 @@ class StageBuilder:
         """What lies there before anything of the fleet runs."""
         kubeconfig = endpoint.write_kubeconfig(self._directory / "kubeconfig", kubectl=True)
         budgets = self._settings.budgets(self._fleet.budgets)
-        policy = write_policy(self._directory / "policy.yaml", budgets)
+        policy = write_policy(self._directory / "policy.yaml", budgets, self._settings.policy)
         journal, notices = (self._directory / f"{name}.jsonl" for name in ("provider", "notices"))
         machines = {
             each.machine: Machine.create(

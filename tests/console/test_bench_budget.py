@@ -11,7 +11,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.testing import ActivityEnvironment
 
-from console.bench.incident_cost import Calls, actions, calls_between, cost_of, steps
+from console.bench.incident_cost import actions, calls_between, cost_of, steps
 from console.bench.incident_worker import WrittenDown
 from fleet.ports import PatchType
 
@@ -36,9 +36,9 @@ class Answering:
         return answer
 
 
-def line(call, seconds=0.0, during="drain"):
+def line(call, seconds=0.0, during="drain", path="/api/v1/nodes/n1"):
     at = (BEGAN + timedelta(seconds=seconds)).isoformat()
-    return json.dumps({"at": at, "call": call, "during": during}) + "\n"
+    return json.dumps({"at": at, "call": call, "during": during, "path": path}) + "\n"
 
 
 def local(task, name):
@@ -79,7 +79,7 @@ async def test_a_call_is_written_down_once_and_its_answer_passes(method, asked, 
     port = WrittenDown(Answering(), journal)
     assert await getattr(port, method)(*asked, **more) == (method, asked, more)
     (only,) = map(json.loads, journal.getvalue().splitlines())
-    assert (only["call"], only["during"]) == (method, "")
+    assert (only["call"], only["during"], only["path"]) == (method, "", asked[0])
 
 
 async def test_a_watch_is_one_call_and_an_activity_is_named():
@@ -110,8 +110,25 @@ def test_calls_count_by_what_they_do_from_the_admission_to_the_close():
         '{"at": "2026-11-29T12:00:3',
     ]
     found = calls_between(journal, BEGAN, ENDED)
-    assert found == Calls(2, 3, 2, {"drain": 5, "hold": 1, "no activity": 1})
-    assert found.all == 7
+    assert (found.reads, found.writes, found.watches, found.all) == (2, 3, 2, 7)
+    assert found.during == {"drain": 5, "hold": 1, "no activity": 1}
+    assert found.of_what["hold: get nodes"] == 1
+    assert sum(found.of_what.values()) == 7
+
+
+@pytest.mark.parametrize(
+    ("path", "thing"),
+    [
+        ("/api/v1/nodes", "nodes"),
+        ("/api/v1/nodes/n1", "nodes"),
+        ("/api/v1/namespaces/default/pods/p/eviction", "pods/eviction"),
+        ("/apis/apps/v1/namespaces/gpumend/daemonsets/agent", "daemonsets"),
+        ("/version", ""),
+    ],
+)
+def test_calls_are_told_apart_by_what_they_are_about(path, thing):
+    found = calls_between([line("get", path=path)], BEGAN, ENDED)
+    assert found.of_what == {f"drain: get {thing}": 1}
 
 
 def test_a_call_that_is_none_of_the_port_is_refused():

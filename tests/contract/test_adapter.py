@@ -35,6 +35,22 @@ async def test_an_object_is_made_read_changed_and_deleted(client):
         await client.get(path_of(thing))
 
 
+async def test_an_object_is_followed_from_the_version_in_which_it_was_made_or_changed(client):
+    thing = await made(client)
+    name = {"fieldSelector": f"metadata.name={thing['metadata']['name']}"}
+    changed = await client.patch(path_of(thing), {"data": {"k": "w"}}, PatchType.MERGE)
+    assert changed == await client.get(path_of(thing))
+    await client.delete(path_of(thing), uid=thing["metadata"]["uid"])
+    for begun, wanted in ((thing, ["MODIFIED", "DELETED"]), (changed, ["DELETED"])):
+        version, seen = begun["metadata"]["resourceVersion"], []
+        async with client.watch(MAPS, resource_version=version, query=name) as events:
+            async for event in events:
+                seen += [event.type] if event.type != "BOOKMARK" else []
+                if len(seen) == len(wanted):
+                    break
+        assert seen == wanted
+
+
 async def test_a_name_that_is_taken_and_a_version_that_is_old_are_conflicts(client):
     thing = await made(client)
     with pytest.raises(Conflict):

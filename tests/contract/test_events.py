@@ -25,7 +25,7 @@ async def api(server, tmp_path):
         yield found
 
 
-async def test_an_event_is_made_once_and_counted_when_it_is_said_again(api):
+async def test_an_event_is_made_once_however_often_it_is_said(api):
     node = identity(unique("gpu"))
     writer = EventWriter(api, now)
     for operation in ("i-3-lease", "i-3-lease", "i-5-lease", "i-5-lease"):
@@ -33,7 +33,7 @@ async def test_an_event_is_made_once_and_counted_when_it_is_said_again(api):
         assert event
         assert await writer.write(event)
     found = await api.page(EVENTS, query={"fieldSelector": f"involvedObject.name={node.name}"})
-    assert [each["count"] for each in found.items] == [2]
+    assert [each["count"] for each in found.items] == [1]
     only = found.items[0]
     assert only["involvedObject"]["kind"] == "Node"
     assert only["reason"] == "IncidentWaits"
@@ -56,4 +56,4 @@ def test_the_worker_may_write_events_where_node_events_live_and_nowhere_else():
         for rule in each.get("rules", ())
         if "events" in rule["resources"]
     ]
-    assert rules == [("Role", "default", ["get", "create", "patch"])]
+    assert rules == [("Role", "default", ["create"])]

@@ -8,6 +8,7 @@ import pytest
 from activities.adapters.kubernetes import connect
 from activities.eviction_requests import EvictionRequests
 from activities.kubelet import KUBELET_LEASES, kubelet_silent
+from activities.look import Sight, see
 from activities.no_provider import NoProvider
 from activities.node_claims import OPERATION_ANNOTATION
 from activities.operands import Operands
@@ -139,7 +140,9 @@ async def test_labels_of_operands_are_paused_and_given_back(running, held):
     await running.change_node({"metadata": {"labels": {PLUGIN: "true"}}}, held.name)
     operands = Operands(running.api, now)
     request = request_for(held, Step.RESET_GPU)
-    assert (await operands.pause(request)).kind is OutcomeKind.SUCCEEDED
+    sight = await see(running.api, held)
+    assert isinstance(sight, Sight)
+    assert (await operands.pause(request, sight, [])).kind is OutcomeKind.SUCCEEDED
     assert (await running.node(held.name)).labels[PLUGIN] == PAUSED_VALUE
     assert (await operands.restore(request)).kind is OutcomeKind.SUCCEEDED
     after = await running.node(held.name)

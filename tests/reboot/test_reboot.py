@@ -79,6 +79,7 @@ async def test_r30_a_reboot_that_is_taken_up_again_is_never_asked_for_twice(clus
     await asyncio.gather(first, return_exceptions=True)
     await cluster.change_node(STARTING)
     await cluster.change_node(UP)
+    temporal.later_try()
     outcome = await temporal.run(reboots(cluster), request)
     assert outcome.kind is OutcomeKind.SUCCEEDED
     made = [each for each in cluster.writes(verb="create") if each["responseStatus"]["code"] == 201]

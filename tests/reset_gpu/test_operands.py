@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from activities.close import CloseActivities
+from activities.look import Sight, see
 from activities.operands import CANNOT_RETURN, Operands, judge_restore
 from activities.pinned_pod import PinnedPods
 from activities.release import undo_patch
@@ -127,7 +128,9 @@ async def test_r21_a_crash_after_the_pause_is_mended_by_the_next_try(cluster, te
     answers(cluster)
     request = request_for(node, Step.RESET_GPU)
     async with daemon_sets(cluster):
-        paused = await Operands(cluster.api, now).pause(request)
+        sight = await see(cluster.api, node)
+        assert isinstance(sight, Sight)
+        paused = await Operands(cluster.api, now).pause(request, sight, [])
         assert paused.kind is OutcomeKind.SUCCEEDED
         assert (await cluster.node()).labels[PLUGIN] == PAUSED_VALUE
         assert (await temporal.run(resets(cluster), request)).kind is OutcomeKind.SUCCEEDED

@@ -1,6 +1,7 @@
 """How every activity ends: noes are outcomes, and only what may work later is raised."""
 
 import asyncio
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
@@ -110,6 +111,29 @@ async def test_a_wait_follows_what_is_added_changed_and_deleted(cluster):
     await cluster.raw.delete(f"{PODS}/a")
     assert await waiting is True
     assert {"a"} in seen
+
+
+async def test_a_watch_that_the_server_ends_goes_on_without_a_list(quiet_cluster):
+    """A wait lasts for hours; each minute the server ends its watch."""
+    lists, watch, page = [], quiet_cluster.api.watch, quiet_cluster.api.page
+
+    async def counted(path, **options):
+        lists.append(path)
+        return await page(path, **options)
+
+    @asynccontextmanager
+    async def ended(path, *, resource_version, query=None):
+        async def nothing():
+            await quiet_cluster.add_pod(pod_manifest("a"))
+            quiet_cluster.api.watch = watch
+            if quiet_cluster is None:
+                yield  # a generator, which ends at once
+
+        yield nothing()
+
+    quiet_cluster.api.watch, quiet_cluster.api.page = ended, counted
+    assert await waited(quiet_cluster, lambda pods: True if pods else None) is True
+    assert len(lists) == 1
 
 
 async def test_a_refusal_ends_a_wait(quiet_cluster):

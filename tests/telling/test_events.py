@@ -2,7 +2,7 @@
 
 import pytest
 
-from activities.node_event import END, MESSAGE_LIMIT, STEP, EventType, again, manifest_of
+from activities.node_event import END, MESSAGE_LIMIT, STEP, EventType, manifest_of
 from activities.step_events import event_of_step, event_of_telling
 from fleet.finding import Finding, Verdict
 from fleet.names import MARK_ANNOTATION
@@ -93,24 +93,22 @@ def test_a_message_is_bounded_however_many_faults_stand():
     assert len(manifest_of(found, now())["message"]) <= MESSAGE_LIMIT
 
 
-def test_the_same_said_by_another_operation_is_counted_and_by_its_own_is_not():
-    first = event(Step.LEASE, OutcomeKind.TRANSIENT, QUEUED, operation="i-3-lease")
-    second = event(Step.LEASE, OutcomeKind.TRANSIENT, QUEUED, operation="i-5-lease")
-    assert first.name == second.name
-    standing = manifest_of(first, now())
-    standing["metadata"]["resourceVersion"] = "7"
-    assert again(first, standing, now()) is None
-    patch = again(second, standing, now())
-    assert patch
-    assert patch["count"] == 2
-    assert patch["metadata"]["resourceVersion"] == "7"
+def test_a_repeat_is_the_same_event_and_another_operations_end_another():
+    first, repeat, other = (event(Step.DRAIN, operation=each) for each in ("i-3", "i-3", "i-5"))
+    assert first.name == repeat.name != other.name
+
+
+def test_an_ask_that_goes_on_waiting_is_said_once_while_its_event_stands():
+    waits = {
+        event(Step.LEASE, OutcomeKind.TRANSIENT, QUEUED, operation=each).name
+        for each in ("i-3-lease", "i-5-lease")
+    }
+    assert len(waits) == 1
 
 
 def test_different_ends_and_different_incidents_are_different_events():
-    same = {event(Step.DRAIN).name, event(Step.DRAIN, operation="other").name}
-    others = {event(Step.DRAIN, incident="i2").name, event(Step.REBOOT).name}
-    assert len(same) == 1
-    assert len(same | others) == 3
+    ends = event(Step.DRAIN), event(Step.DRAIN, incident="i2"), event(Step.REBOOT)
+    assert len({each.name for each in ends}) == 3
     long = event_of_step(
         request_for(identity("n" * 253), Step.HOLD), Outcome(OutcomeKind.SUCCEEDED)
     )

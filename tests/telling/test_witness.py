@@ -10,7 +10,7 @@ from activities import event_writer
 from activities.event_writer import EventWriter
 from activities.node_event import EVENTS
 from activities.witness import Witness
-from fleet.errors import Ambiguous, Conflict, NotFound, Refused, Transient
+from fleet.errors import Ambiguous, NotFound, Refused, Transient
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.step import Step
 from tests.cluster import identity, now, request_for
@@ -57,7 +57,6 @@ def asked(*args):
         Transient("away"),
         Ambiguous("lost"),
         Refused(403, "Forbidden", "no right"),
-        Conflict(409, "AlreadyExists", "always in between"),
         None,
     ],
     ids=lambda each: type(each).__name__,

@@ -23,6 +23,11 @@ def test_counts_and_times_do_not_change_a_fingerprint():
     assert later.fingerprint == REPORT.fingerprint
 
 
+def test_the_same_fault_under_another_xid_is_no_news():
+    other = replace(REPORT, faults=(replace(LOST, code="xid:110"),))
+    assert other.fingerprint == REPORT.fingerprint
+
+
 def test_whose_work_was_hit_is_news_once():
     hit = replace(REPORT, faults=(replace(LOST, pods=("one",)),))
     others = replace(REPORT, faults=(replace(LOST, pods=("one", "two")),))
@@ -38,6 +43,8 @@ def test_whose_work_was_hit_is_news_once():
         replace(REPORT, witness=False),
         replace(REPORT, faults=(replace(LOST, part=Part("gpu:4")),)),
         replace(REPORT, faults=(replace(LOST, name=FaultName.DRIVER_HUNG),)),
+        replace(REPORT, faults=(replace(LOST, code="condition:GPU=False"),)),
+        replace(REPORT, faults=(replace(LOST, advice=Advice.RESET_GPU),)),
     ],
 )
 def test_what_matters_changes_a_fingerprint(changed):
