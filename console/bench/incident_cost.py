@@ -8,7 +8,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
@@ -57,27 +56,23 @@ class Cost:
     steps: tuple[str, ...]
 
 
-def cost_of(
-    history: Sequence[HistoryEvent], journal: Iterable[str], began: datetime, ended: datetime
-) -> Cost:
-    """The cost of the incident that was open between two instants, both included."""
-    calls = calls_between(journal, began, ended)
-    return Cost(len(history), actions(history), calls, steps(history))
+def cost_of(history: Sequence[HistoryEvent], journal: Iterable[str], workflow_id: str) -> Cost:
+    """The cost of one incident: its whole history, and the calls of its steps."""
+    return Cost(len(history), actions(history), calls_of(journal, workflow_id), steps(history))
 
 
-def calls_between(journal: Iterable[str], began: datetime, ended: datetime) -> Calls:
-    """Count the lines of a journal within two instants; a last line that was cut is none."""
+def calls_of(journal: Iterable[str], workflow_id: str) -> Calls:
+    """Count the lines of a journal that are a workflow's; a last line that was cut is none."""
     lines = [json.loads(line) for line in journal if line.endswith("\n")]
-    within = [each for each in lines if began <= datetime.fromisoformat(each["at"]) <= ended]
-    by_call = Counter(each["call"] for each in within)
+    ours = [each for each in lines if each["of"] == workflow_id]
+    by_call = Counter(each["call"] for each in ours)
     reads, writes, watches = (
         sum(by_call.pop(call, 0) for call in kind) for kind in (READS, WRITES, WATCHES)
     )
     if by_call:
         raise ValueError(f"the journal has calls that the port does not know: {sorted(by_call)}")
-    at = [(each["during"] or "no activity", each["call"], _thing(each["path"])) for each in within]
-    during = Counter(step for step, _, _ in at)
-    of_what = Counter(f"{step}: {call} {thing}" for step, call, thing in at)
+    during = Counter(each["during"] for each in ours)
+    of_what = Counter(f"{each['during']}: {each['call']} {_thing(each['path'])}" for each in ours)
     return Calls(reads, writes, watches, dict(during.most_common()), dict(of_what.most_common()))
 
 

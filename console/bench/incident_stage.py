@@ -124,10 +124,9 @@ async def _cost(handle: WorkflowHandle[Any, Closing], journal: Path) -> Cost:
     repairs = tuple(each.step for each in closing.repairs)
     if (closing.end, repairs) != (End.REPAIRED, LADDER):
         raise WentOtherwise(f"{handle.id} ended as {closing.end} by {' and '.join(repairs)}")
-    told, history = await handle.describe(), await handle.fetch_history()
-    assert told.close_time, "its result is here"
+    history = await handle.fetch_history()
     with journal.open(encoding="utf-8") as lines:
-        return cost_of(history.events, lines, told.start_time, told.close_time)
+        return cost_of(history.events, lines, handle.id)
 
 
 def _tell(sentence: str) -> None:

@@ -9,7 +9,6 @@ import json
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import UTC, datetime
 from typing import TextIO
 
 from temporalio import activity
@@ -22,8 +21,9 @@ class WrittenDown:
     """The port; each call is a line of the journal before it is made, answers pass unchanged."""
 
     def __init__(self, inner: Kubernetes, journal: TextIO) -> None:
-        """`journal` gets one JSON object a line: `at` (ISO 8601), `call`, `during`,
-        `path`."""
+        """`journal` gets one JSON object a line: `call`, `path`, in which activity (`during`) of
+        which workflow (`of`), both empty where no activity runs.
+        """
         self._inner = inner
         self._journal = journal
 
@@ -67,8 +67,9 @@ class WrittenDown:
         return await self._inner.delete(path, uid=uid, grace_seconds=grace_seconds)
 
     def _note(self, call: str, path: str) -> None:
-        during = activity.info().activity_type if activity.in_activity() else ""
-        line = {"at": datetime.now(UTC).isoformat(), "call": call, "during": during, "path": path}
+        info = activity.info() if activity.in_activity() else None
+        whose = {"of": info.workflow_id, "during": info.activity_type} if info else {}
+        line = {"call": call, "path": path, "of": "", "during": "", **whose}
         self._journal.write(json.dumps(line) + "\n")
         self._journal.flush()  # whoever counts reads it while this process runs
 

@@ -3,7 +3,6 @@
 import io
 import json
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from temporalio.api.common.v1 import Payload, Payloads
@@ -11,12 +10,11 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.testing import ActivityEnvironment
 
-from console.bench.incident_cost import actions, calls_between, cost_of, steps
+from console.bench.incident_cost import actions, calls_of, cost_of, steps
 from console.bench.incident_worker import WrittenDown
 from fleet.ports import PatchType
 
-BEGAN = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
-ENDED = BEGAN + timedelta(minutes=1)
+RUN = "node/c1/n1/0a1b2c3d"
 
 
 class Answering:
@@ -36,9 +34,8 @@ class Answering:
         return answer
 
 
-def line(call, seconds=0.0, during="drain", path="/api/v1/nodes/n1"):
-    at = (BEGAN + timedelta(seconds=seconds)).isoformat()
-    return json.dumps({"at": at, "call": call, "during": during, "path": path}) + "\n"
+def line(call, during="drain", path="/api/v1/nodes/n1", of=RUN):
+    return json.dumps({"call": call, "path": path, "of": of, "during": during}) + "\n"
 
 
 def local(task, name):
@@ -97,21 +94,20 @@ async def test_a_watch_is_one_call_and_an_activity_is_named():
         "watch",
         ActivityEnvironment.default_info().activity_type,
     )
-    assert datetime.fromisoformat(only["at"]).tzinfo is not None
+    assert only["of"] == ActivityEnvironment.default_info().workflow_id
 
 
-def test_calls_count_by_what_they_do_from_the_admission_to_the_close():
+def test_calls_count_by_what_they_do_where_they_are_the_incidents():
     journal = [
-        line("get", -1.0),
-        line("get", 0.0, "hold"),
-        *(line(each, 30.0) for each in ("page", "create", "patch", "delete", "watch")),
-        line("watch", 60.0, ""),
-        line("patch", 61.0),
-        '{"at": "2026-11-29T12:00:3',
+        line("get", "hold"),
+        *(line(each) for each in ("page", "create", "patch", "delete", "watch", "watch")),
+        line("page", "sweep-candidates", of="sweep"),
+        line("get", "", of=""),
+        '{"call": "get", "pa',
     ]
-    found = calls_between(journal, BEGAN, ENDED)
+    found = calls_of(journal, RUN)
     assert (found.reads, found.writes, found.watches, found.all) == (2, 3, 2, 7)
-    assert found.during == {"drain": 5, "hold": 1, "no activity": 1}
+    assert found.during == {"drain": 6, "hold": 1}
     assert found.of_what["hold: get nodes"] == 1
     assert sum(found.of_what.values()) == 7
 
@@ -127,13 +123,13 @@ def test_calls_count_by_what_they_do_from_the_admission_to_the_close():
     ],
 )
 def test_calls_are_told_apart_by_what_they_are_about(path, thing):
-    found = calls_between([line("get", path=path)], BEGAN, ENDED)
+    found = calls_of([line("get", path=path)], RUN)
     assert found.of_what == {f"drain: get {thing}": 1}
 
 
 def test_a_call_that_is_none_of_the_port_is_refused():
     with pytest.raises(ValueError, match="does not know: \\['connect'\\]"):
-        calls_between([line("connect")], BEGAN, ENDED)
+        calls_of([line("connect")], RUN)
 
 
 @pytest.mark.parametrize(
@@ -156,5 +152,5 @@ def test_actions_are_counted_as_they_are_billed(history, most):
 def test_the_cost_is_of_one_incident():
     history = [local(4, "decide"), local(4, "hold"), *activity("drain"), *activity("tell")]
     assert steps(history) == ("hold", "drain")
-    cost = cost_of(history, [line("get")], BEGAN, ENDED)
+    cost = cost_of(history, [line("get")], RUN)
     assert (cost.events, cost.actions, cost.calls.all) == (6, 3, 1)
