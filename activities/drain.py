@@ -138,11 +138,8 @@ class Draining:
             end = self._end(seen)
             if end:
                 return end
-            if seen.of(*WAITED):
-                await self._evict(seen)
-                if not await self._empties(seen):
-                    continue
-            if await self._stays_empty(seen):
+            await self._evict(seen)
+            if await self._empties(seen):
                 left = self._plan(seen.pods.objects or (), seen)
                 return succeeded(self._interrupted(left), seen.node)
 
@@ -201,48 +198,41 @@ class Draining:
                 self._daemon_sets[uid] = False
         return None if self._daemon_sets[uid] else uid
 
-    async def _stays_empty(self, seen: _Round) -> bool:
-        """Whether nothing that must be gone comes until every scheduler has seen the hold.
-
-        Only where the Pods were followed all the while: else the next round lists them.
-        """
-        assert self._began, "a round was told of before its end"
-        self._progress.say("empty; waiting whether it stays so")
-
-        def appeared(pods: Sequence[Json]) -> bool | None:
-            return True if _waited(self._plan(pods, seen)) else None
-
-        until = self._began + self._settle
-        came = await seen.pods.wait(appeared, until=until, now=self._now)
-        return came is None and seen.pods.objects is not None
-
     async def _evict(self, seen: _Round) -> None:
         if self._now() < self._request.deadline:
             await self._evictions.ask(seen.of(PodClass.EVICT))
         elif self._request.force:
             await self._evictions.delete(seen.of(PodClass.EVICT, PodClass.PROTECTED))
-        self._say(seen.plan)
 
     def _say(self, plan: Sequence[PlannedPod]) -> None:
         waiting = [each for each in plan if each.kind in WAITED]
-        words = f"waiting for {len(waiting)}: {self._name(waiting)}"
+        words = f"waiting for {len(waiting)}: {self._name(waiting)}" if waiting else "empty"
         self._progress.say(f"{words}; {self._interrupted(plan)}")
 
     async def _empties(self, seen: _Round) -> bool:
-        """Whether all that is waited for leaves before there is something to do: a Pod that was not
-        asked, an eviction that is due again, or the end of the slice.
+        """Whether all that is waited for leaves, and nothing comes until every scheduler has seen
+        the hold, before there is something to do: a Pod that was not asked, an eviction that is due
+        again, or the end of the slice.
         """
+        assert self._began, "a round was told of before its end"
         known = _to_do(seen.plan)
 
-        def changed(pods: Sequence[Json]) -> bool | None:
+        def more(pods: Sequence[Json]) -> bool | None:
             plan = self._plan(pods, seen)
-            if not _waited(plan):
-                return True
             self._say(plan)
             return None if _to_do(plan) <= known else False
 
+        def gone(pods: Sequence[Json]) -> bool | None:
+            waited = any(each.kind in WAITED for each in self._plan(pods, seen))
+            return more(pods) if waited else True
+
+        settled = self._began + self._settle
+        first = min(settled, self._next_moment(seen)) if seen.of(*WAITED) else settled
+        to_do = await seen.pods.wait(more, until=first, now=self._now) is False
+        if to_do or self._now() < settled:
+            return False
         until = self._next_moment(seen)
-        return await seen.pods.wait(changed, until=until, now=self._now) is True
+        return await seen.pods.wait(gone, until=until, now=self._now) is True
 
     def _next_moment(self, seen: _Round) -> datetime:
         now = self._now()
@@ -267,10 +257,6 @@ class Draining:
     def _one(self, pod: PlannedPod) -> str:
         why = self._evictions.why(pod.uid) if pod.kind is PodClass.EVICT else ""
         return f"{pod.namespace}/{pod.name} (blocked: {why})" if why else str(pod)
-
-
-def _waited(plan: Sequence[PlannedPod]) -> bool:
-    return any(each.kind in WAITED for each in plan)
 
 
 def _to_do(plan: Sequence[PlannedPod]) -> frozenset[tuple[str, PodClass]]:
