@@ -1,5 +1,6 @@
 # One image for every role: agent, watcher, worker and the Pods of node steps; the target `compute`
-# is the same with torch.
+# is the same with torch, the target `dcgm` the same with `dcgmi`.
+ARG DCGM=nvcr.io/nvidia/cloud-native/dcgm:4.5.2-1-ubuntu22.04
 FROM python:3.11-slim AS build
 RUN pip install --no-cache-dir uv
 WORKDIR /src
@@ -31,6 +32,16 @@ ENTRYPOINT ["gpumend"]
 
 FROM gpumend AS compute
 COPY --from=build-compute /opt/gpumend /opt/gpumend
+
+# The same with `dcgmi`, for hosts that have none, whose DCGM engine runs as a Pod: `dcgmi` and the
+# engine must be of one version, so DCGM is the image of that Pod. Its library alone: no modules, so
+# that no engine can run in here. docker build --target dcgm --build-arg DCGM=IMAGE
+FROM ${DCGM} AS of-dcgm
+
+FROM gpumend AS dcgm
+COPY --from=of-dcgm /usr/bin/dcgmi /usr/local/bin/dcgmi
+COPY --from=of-dcgm /usr/lib/*-linux-gnu/libdcgm.so.* /usr/local/lib/
+RUN ldconfig
 
 # What is built unless a target is named.
 FROM gpumend

@@ -22,6 +22,7 @@ from probes.agent.once import look_once
 from probes.agent.publish import LEASE_PERIOD, Publisher
 from probes.agent.run import ACCEPT_USER_SPACE, ROUTINE_PERIOD, start
 from probes.checks import ACTIVE, PASSIVE
+from probes.checks.dcgm_engine import ADDRESS, is_address
 from probes.log import say
 from probes.machine import HOST_EXEC, Machine, machine
 
@@ -59,6 +60,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         help="serve Prometheus metrics there, as 0.0.0.0:9465; without it they are not served",
     )
+    parser.add_argument(
+        "--dcgm-host",
+        type=_dcgm_host,
+        metavar="HOST:PORT",
+        help=f"where a DCGM engine listens that is not this machine's own (or {ADDRESS})",
+    )
     parser.add_argument("--once", action="store_true", help="run every check once, print, and end")
     parser.add_argument(
         "--check",
@@ -76,6 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.what == "list":
         probe_once.list_checks(arguments.json, arguments.page)
         return exits.OK
+    if arguments.dcgm_host:
+        os.environ[ADDRESS] = arguments.dcgm_host
     here = machine(arguments.root, arguments.state, os.environ.get(HOST_EXEC))
     try:
         key = _key(arguments.part_key_file)
@@ -123,6 +132,12 @@ def _period(text: str) -> float:
     if not 1 <= seconds <= 3600:
         raise argparse.ArgumentTypeError(f"1 to 3600 seconds, not {text}")
     return seconds
+
+
+def _dcgm_host(text: str) -> str:
+    if not is_address(text):
+        raise argparse.ArgumentTypeError(f"HOST:PORT or unix://PATH, not {text!r}")
+    return text
 
 
 def _key(path: Path | None) -> bytes:

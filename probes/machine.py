@@ -69,6 +69,10 @@ class Machine:
         except Missing:
             return False
 
+    def own(self, tool: str) -> str | None:
+        """`tool` of the image that we run from, where that is not the machine itself."""
+        return None if self.root == Path("/") else shutil.which(tool)
+
     def nvml_child(self) -> tuple[list[str], dict[str, str]]:
         """The command that asks NVML, and what it needs in its environment."""
         try:

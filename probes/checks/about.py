@@ -118,7 +118,8 @@ ABOUT: Mapping[Check, About] = MappingProxyType(
         ),
         Check.DCGM: About(
             "does DCGM answer where it should, and what do the watches say that somebody set?",
-            "dcgmi health and discovery, of an engine that runs already; never one of our own",
+            "dcgmi health and discovery, of an engine that runs already, on the host or as a Pod;"
+            " never one of our own",
             (
                 *(FaultName.MONITOR_SILENT, FaultName.CONTAINED_MEMORY, FaultName.NVLINK_ERROR),
                 *(FaultName.PCIE_DEGRADED, FaultName.THERMAL, FaultName.POWER, FaultName.INFOROM),
@@ -178,8 +179,6 @@ LEFT_OUT: Mapping[str, str] = MappingProxyType(
         " not to be had",
         "nvidia-smi beside NVML (B4)": "asked only where NVML tells nothing: two tools in the"
         " driver are one too many",
-        "DCGM that runs only as a Pod (B5, J5)": "`dcgmi` is neither on such a host nor in our"
-        " image, so `dcgm` says nothing and `dcgm-diag` that there is no DCGM",
         "DCGM diagnosis of level 4 (J5)": "one to two hours, for a person",
         "rows remapped so far (C5)": "a lifetime count never clears: a metric",
         "effective and symbol bit error rates (E4)": "ratios over the whole life"

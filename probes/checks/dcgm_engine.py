@@ -1,5 +1,8 @@
 """Talk to a running DCGM engine through `dcgmi`, and never start one.
 
+Where an engine runs as a Pod, configuration says where it listens, and `dcgmi` may be that of our
+own image (Dockerfile, target `dcgm`) where the machine has none.
+
 `dcgmi discovery` and `dcgmi health` end with an error where no engine answers. `dcgmi diag` starts
 an engine of its own instead, whatever its options say (read in DCGM 2 to 4.6), and two engines can
 deadlock the driver. So it may be asked only of an engine that has just answered: `Found` says so.
@@ -12,12 +15,13 @@ from dataclasses import dataclass
 
 from probes import services
 from probes.checks.subject import Subject
-from probes.child import Ended
+from probes.child import GRACE, Ended
 from probes.dcgm import discovery
 
 DCGMI = "dcgmi"
 ADDRESS = "GPUMEND_DCGM_HOST"
-"""Where the engine listens (`host:port`, or `unix://path`); dcgmi's own default where not set."""
+"""Where the engine listens (`host:port`, or `unix://path`); dcgmi's own default where not set. Who
+sets it says that there is one: it is missed when it does not answer."""
 LIMIT = 10.0
 """Seconds for a question to the engine; it answers from what it has gathered, in well under one."""
 _ADDRESS_FORM = re.compile(r"[A-Za-z0-9][\w.:/\[\]-]{0,199}")
@@ -35,14 +39,16 @@ class Found:
 
 
 def installed(subject: Subject) -> bool:
-    """Whether this machine has DCGM at all."""
-    return subject.machine.has(DCGMI)
+    """Whether there is a `dcgmi` to ask: the machine's, or ours for an engine that is elsewhere."""
+    return subject.machine.has(DCGMI) or bool(_ours(subject))
 
 
 def expected(subject: Subject) -> bool:
-    """Whether an engine should answer: systemd wants it, it runs, or it has answered before."""
+    """Whether an engine should answer: we are told where, systemd wants it, it runs, or it has
+    answered before."""
     root = subject.machine.root
-    return DCGMI in subject.heard or services.wanted(root, _UNITS) or services.runs(root, _PROGRAM)
+    here = services.wanted(root, _UNITS) or services.runs(root, _PROGRAM)
+    return bool(_host()) or DCGMI in subject.heard or here
 
 
 def health(subject: Subject) -> Ended:
@@ -60,8 +66,8 @@ def find(subject: Subject) -> Found | Ended:
 def diagnose(subject: Subject, found: Found, level: int, limit: float, grace: float) -> Ended:
     """Let an engine run its diagnosis on the GPUs `found`; `grace` is to end it early in order."""
     gpus = ",".join(found.gpus)
-    arguments = ("diag", "--run", str(level), "--json", "-i", gpus, *_host())
-    return subject.run(DCGMI, *arguments, limit=limit, grace=grace)
+    arguments = ("diag", "--run", str(level), "--json", "-i", gpus)
+    return _run(subject, *arguments, limit=limit, grace=grace)
 
 
 def no_engine(ended: Ended) -> bool:
@@ -70,10 +76,30 @@ def no_engine(ended: Ended) -> bool:
 
 
 def _ask(subject: Subject, *arguments: str) -> Ended:
-    return subject.run(DCGMI, *arguments, *_host(), limit=LIMIT)
+    return _run(subject, *arguments, limit=LIMIT, grace=GRACE)
+
+
+def _run(subject: Subject, *arguments: str, limit: float, grace: float) -> Ended:
+    """The machine's own `dcgmi` goes first: it is of the version of what runs there."""
+    ours = "" if subject.machine.has(DCGMI) else _ours(subject)
+    if not ours:
+        return subject.run(DCGMI, *arguments, *_host(), limit=limit, grace=grace)
+    ended, _ = subject.use(DCGMI, [ours, *arguments, *_host()], {}, limit, grace)
+    return ended
+
+
+def _ours(subject: Subject) -> str:
+    """The `dcgmi` of our own image, only for an engine that we are told of: what is on this machine
+    alone would be asked through a `dcgmi` of this machine."""
+    return (subject.machine.own(DCGMI) or "") if _host() else ""
+
+
+def is_address(text: str) -> bool:
+    """Whether `dcgmi --host` may be given this; what it means there is dcgmi's business."""
+    return bool(_ADDRESS_FORM.fullmatch(text))
 
 
 def _host() -> tuple[str, ...]:
     """What is no address is not handed on: dcgmi's own default holds."""
     said = os.environ.get(ADDRESS, "").strip()
-    return ("--host", said) if _ADDRESS_FORM.fullmatch(said) else ()
+    return ("--host", said) if is_address(said) else ()

@@ -1,5 +1,6 @@
 """DCGM's watches: sound, failing, warning, gone, mute, saying what nobody knows, and back."""
 
+import argparse
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from console import probe
 from fleet.fault import FaultName
 from fleet.part import HOST, Part
 from probes.agent.untold import Untold
@@ -217,6 +219,79 @@ def test_the_tool_is_told_where_the_engine_is_and_nothing_that_is_no_address(too
         "health --check --json --host unix:///run/dcgm.sock",
         "health --check --json",
     ]
+
+
+ASKED = ("health --check --json", "discovery --list")
+
+
+@pytest.fixture
+def elsewhere(tools, tmp_path, monkeypatch):
+    """The engine runs as a Pod: no `dcgmi` on the host, but one in our image, and an address."""
+    ours = tmp_path / "image/bin"
+    ours.mkdir(parents=True)
+    (tools.root / "usr/bin/dcgmi").rename(ours / "dcgmi")
+    monkeypatch.setenv("PATH", str(ours), prepend=":")
+    monkeypatch.setenv(engine.ADDRESS, "10.0.0.7:5555")
+    return tools
+
+
+@pytest.mark.parametrize(
+    ("state", "found"),
+    [
+        ({}, set()),
+        ({"troubles": [FAILING]}, {("gpu:1", "contained-memory", "dcgm:memory")}),
+        ({"behave": {"health": "hang"}}, {("host", "monitor-silent", "dcgm:mute")}),
+        ({"engine": False}, {GONE}),
+        ({"watched": False}, {("host", "unknown", "dcgm:no-watches")}),
+    ],
+)
+def test_an_engine_that_is_only_a_pod_answers_like_any_other(elsewhere, state, found, monkeypatch):
+    if "behave" in state:
+        monkeypatch.setattr(engine, "LIMIT", 0.4)
+    elsewhere.say(**state)
+    assert said(elsewhere.look("dcgm")) == found
+    assert {*elsewhere.calls} <= {f"{each} --host 10.0.0.7:5555" for each in ASKED}
+
+
+def test_an_address_that_is_none_is_refused_with_what_one_is(capsys):
+    parser = argparse.ArgumentParser()
+    probe.configure(parser)
+    assert parser.parse_args(["--dcgm-host", "10.0.0.7:5555"]).dcgm_host == "10.0.0.7:5555"
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--dcgm-host=--set a"])
+    assert "HOST:PORT or unix://PATH, not '--set a'" in capsys.readouterr().err
+
+
+def test_it_is_well_again_when_its_engine_is_back(elsewhere):
+    elsewhere.say(engine=False)
+    assert said(elsewhere.look("dcgm")) == {GONE}
+    elsewhere.say(engine=True)
+    assert well(elsewhere.look("dcgm")) == BOTH
+
+
+def test_our_own_program_looks_for_no_engine_that_nobody_named(elsewhere, monkeypatch):
+    monkeypatch.delenv(engine.ADDRESS)
+    assert elsewhere.look("dcgm") == ()
+    assert elsewhere.calls == []
+
+
+def test_a_host_with_a_program_of_its_own_is_asked_through_that(elsewhere, tools):
+    elsewhere.answer("dcgmi", 'echo "Error: Unable to connect to host engine."; exit 21\n')
+    elsewhere.say(process=True)
+    assert said(elsewhere.look("dcgm")) == {GONE}
+    assert elsewhere.calls == []
+
+
+def test_without_an_engine_there_no_diagnosis_starts_one(elsewhere):
+    elsewhere.say(engine=False)
+    assert said(elsewhere.look("dcgm-diag")) == {("host", "unknown", "dcgm-diag:no-engine")}
+    assert not (elsewhere.root / "embedded").exists()
+
+
+def test_a_diagnosis_is_run_by_the_engine_that_was_named(elsewhere):
+    elsewhere.look("dcgm-diag")
+    (diag,) = [each for each in elsewhere.calls if each.startswith("diag ")]
+    assert diag.endswith("--host 10.0.0.7:5555")
 
 
 WORDS = st.sampled_from(["Healthy", "Warning", "Failure", "Sad"])
