@@ -8,10 +8,11 @@ nodes may fail unasked, so a scope may be used beyond its maximum without a gran
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from fleet.census import Census
 from policies.budget_use import Use, stopped
-from policies.ledger import Ask, Freeze, Lease, Ledger, WithPeople
+from policies.ledger import Ask, Freeze, Lease, Ledger, WithPeople, reach_of
 
 OVERDUE = timedelta(hours=1)
 """An ask that is due since then is kept room for where its scopes free themselves one by one.
@@ -29,11 +30,13 @@ def ask(ledger: Ledger, asks: Iterable[Ask], now: datetime) -> Ledger:
     if not new:
         return ledger
     known = {each.incident: each for each in ledger.waiting if each.incident in new}
-    waiting = [each for each in ledger.waiting if each.incident not in new]
+    waiting = list(ledger.waiting)
+    if known:
+        waiting = [each for each in waiting if each.incident not in known]
     for each in new.values():
         before = known.get(each.incident)
         waiting.append(_on_record(each, before.asked if before and before.asked else now, now))
-    waiting.sort(key=_order)
+    waiting.sort(key=_ORDER)
     kept = tuple(each for each in ledger.with_people if each.ask.incident not in new)
     changed = replace(ledger, waiting=tuple(waiting), with_people=kept)
     freer = len(kept) < len(ledger.with_people) or _are_down(ledger, new.values())
@@ -88,6 +91,8 @@ def thaw(ledger: Ledger, now: datetime) -> Ledger:
 
 def told(ledger: Ledger, incidents: Collection[str]) -> Ledger:
     """Note that these know of their leases."""
+    if not incidents:
+        return ledger
     leases = tuple(
         replace(each, told=True) if each.ask.incident in incidents else each
         for each in ledger.leases
@@ -111,15 +116,19 @@ def _serve(ledger: Ledger, now: datetime, among: frozenset[str] | None) -> Ledge
         return ledger
     use = Use(ledger)
     granted: list[Ask] = []
-    overdue = True
+    overdue, full = True, set()
     for each in ledger.waiting:
         overdue = overdue and each.due + OVERDUE <= now  # the queue is in this order
         if not overdue and among is not None and each.incident not in among:
             continue
+        if not overdue and reach_of(each) in full:  # nothing comes free while others are granted
+            continue
         if use.fits(each):
             use.take(each)
             granted.append(each)
-        elif overdue:
+            continue
+        full.add(reach_of(each))
+        if overdue:
             use.reserve(each)
     return _with_leases(ledger, granted, now)
 
@@ -153,10 +162,11 @@ def _are_down(ledger: Ledger, asks: Iterable[Ask]) -> bool:
 
 
 def _on_record(ask: Ask, asked: datetime, heard: datetime) -> Ask:
-    """As `replace` does it, in a third of its time: a storm has ten thousand."""
+    """As `replace` does it, in a third of its time or in none: a storm has ten thousand."""
+    if ask.heard == heard and ask.asked == asked:
+        return ask
     within, patience = ask.within, ask.patience
     return Ask(ask.incident, ask.node, ask.claims, ask.since, patience, within, asked, heard)
 
 
-def _order(ask: Ask) -> tuple[datetime, datetime, str]:
-    return ask.due, ask.since, ask.incident
+_ORDER = attrgetter("due", "since", "incident")

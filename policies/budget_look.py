@@ -24,6 +24,9 @@ class Found(StrEnum):
 
 def to_look_at(ledger: Ledger, due: datetime, most: int) -> Mapping[str, str]:
     """At most so many incidents and their nodes that nobody has seen alive after `due`."""
+    oldest = next_look(ledger)
+    if oldest is None or oldest > due:
+        return {}
     old = [(seen, each) for seen, each in _on_record(ledger) if seen <= due]
     first = sorted(old, key=lambda each: (each[0], each[1].incident))[:most]
     return {each.incident: each.node for _, each in first}
@@ -31,9 +34,9 @@ def to_look_at(ledger: Ledger, due: datetime, most: int) -> Mapping[str, str]:
 
 def next_look(ledger: Ledger) -> datetime | None:
     """When the one that was seen longest ago was seen; None where nobody is on record."""
-    leases = (each.looked for each in ledger.leases)
-    people = (each.looked for each in ledger.with_people)
-    waiting = (each.heard or each.since for each in ledger.waiting)
+    leases = [each.looked for each in ledger.leases]
+    people = [each.looked for each in ledger.with_people]
+    waiting = [each.heard or each.since for each in ledger.waiting]
     return min(chain(leases, people, waiting), default=None)
 
 

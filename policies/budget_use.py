@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import chain
 
-from policies.ledger import Ask, Claim, Ledger
+from policies.ledger import Ask, Claim, Ledger, reach_of
 
 CENSUS_GOOD_FOR = timedelta(seconds=60)
 """Older than this, a census says nothing about now, and nothing is granted by it."""
@@ -90,6 +90,14 @@ class Use:
             return ()
         mine = dict.fromkeys([*(each.scope for each in ask.claims), *ask.within])
         return [each for each in mine if each in barred]
+
+    def whys(self, asks: Sequence[Ask]) -> Sequence[str]:
+        """The same of many, each reach once."""
+        words: dict[tuple[int, int], str] = {}
+        for each in asks:
+            if reach_of(each) not in words:
+                words[reach_of(each)] = self.why(each)
+        return [words[reach_of(each)] for each in asks]
 
     def why(self, ask: Ask) -> str:
         """What stops the ask in its own scopes, in words."""

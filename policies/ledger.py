@@ -58,6 +58,14 @@ class Ask:
         return (self.asked or self.since) + _waits(self.patience)
 
 
+def reach_of(ask: Ask) -> tuple[int, int]:
+    """A name of all that an ask concerns but its node: many that were read together share theirs.
+
+    Good only while the asks are there; equal reaches may have several names.
+    """
+    return id(ask.claims), id(ask.within)
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     """An ask that was granted.

@@ -1,9 +1,9 @@
 """A ledger as one small piece of text, for a run that goes on as the next.
 
 Ten thousand asks are four megabytes of JSON, and a payload may have two. They are written by
-columns, and each set of claims once, since the nodes of a rack claim the same: everybody waits
-while a run goes on as the next, and in a storm it does so often. What is in it is shown by the
-run's card and by the query `ledger`.
+columns, and each moment at which the ledger noted some of them once: everybody waits while a run
+goes on as the next, and in a storm it does so often. What is in it is shown by the run's card and
+by the query `ledger`.
 """
 
 import base64
@@ -14,7 +14,11 @@ from datetime import datetime
 
 from pydantic import TypeAdapter
 
-from policies.ledger import Ask, Claim, Lease, Ledger, WithPeople
+from policies.columns import Columns, by_columns, by_rows
+from policies.ledger import Lease, Ledger, WithPeople
+
+NEVER = -1
+"""In `_Document.asked` and `heard`: at no moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +32,15 @@ class Archive:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asks:
-    """Asks by columns; `claims` are places in `sets`."""
-
-    incident: list[str]
-    node: list[str]
-    sets: list[tuple[Claim, ...]]
-    claims: list[int]
-    since: list[datetime]
-    patience: list[int]
-    within: list[tuple[str, ...]]
-    asked: list[datetime | None]
-    heard: list[datetime | None]
-
-
-@dataclass(frozen=True, slots=True)
 class _Document:
     """A ledger by columns. `asks` are first those that wait, then those of leases, then of people's
-    nodes; `rest` is the ledger without them.
+    nodes; `rest` is the ledger without them. `asked` and `heard` are places in `moments`.
     """
 
-    asks: _Asks
+    asks: Columns
+    moments: list[datetime]
+    asked: list[int]
+    heard: list[int]
     granted: list[datetime]
     lease_looked: list[datetime]
     told: list[bool]
@@ -64,8 +56,12 @@ def pack(ledger: Ledger) -> Archive:
     """The ledger for the next run."""
     leases, people = ledger.leases, ledger.with_people
     asks = [*ledger.waiting, *(each.ask for each in leases), *(each.ask for each in people)]
+    moments: dict[datetime, int] = {}
     document = _Document(
-        asks=_by_columns(asks),
+        asks=by_columns(asks),
+        asked=_places(moments, [each.asked for each in asks]),
+        heard=_places(moments, [each.heard for each in asks]),
+        moments=list(moments),
         granted=[each.granted for each in leases],
         lease_looked=[each.looked for each in leases],
         told=[each.told for each in leases],
@@ -89,7 +85,14 @@ def unpack(archive: Archive) -> Ledger:
 
 
 def _ledger(document: _Document) -> Ledger:
-    asks = _by_rows(document.asks)
+    if not len(document.asks.incident) == len(document.asked) == len(document.heard):
+        raise ValueError("this is no packed ledger: its columns differ in length")
+    noted: list[datetime | None] = [*document.moments, None]
+    asks = by_rows(
+        document.asks,
+        map(noted.__getitem__, document.asked),
+        map(noted.__getitem__, document.heard),
+    )
     lent, given = len(document.granted), len(document.given)
     waits = len(asks) - lent - given
     leases = (asks[waits : waits + lent], document.granted, document.lease_looked, document.told)
@@ -102,27 +105,6 @@ def _ledger(document: _Document) -> Ledger:
     )
 
 
-def _by_columns(asks: Sequence[Ask]) -> _Asks:
-    sets: dict[tuple[tuple[str, int, bool], ...], int] = {}
-    known: dict[int, int] = {}
-    for each in asks:
-        if id(each.claims) not in known:  # equal ones are mostly the same, once unpacked
-            key = tuple([(e.scope, e.maximum, e.hand_offs) for e in each.claims])
-            known[id(each.claims)] = sets.setdefault(key, len(sets))
-    return _Asks(
-        incident=[each.incident for each in asks],
-        node=[each.node for each in asks],
-        sets=[tuple([Claim(*claim) for claim in key]) for key in sets],
-        claims=[known[id(each.claims)] for each in asks],
-        since=[each.since for each in asks],
-        patience=[each.patience for each in asks],
-        within=[each.within for each in asks],
-        asked=[each.asked for each in asks],
-        heard=[each.heard for each in asks],
-    )
-
-
-def _by_rows(asks: _Asks) -> list[Ask]:
-    claims = (asks.sets[each] for each in asks.claims)
-    more = (asks.since, asks.patience, asks.within, asks.asked, asks.heard)
-    return list(map(Ask, asks.incident, asks.node, claims, *more))
+def _places(moments: dict[datetime, int], noted: Sequence[datetime | None]) -> list[int]:
+    """Where in the moments each is; new ones are added."""
+    return [NEVER if each is None else moments.setdefault(each, len(moments)) for each in noted]

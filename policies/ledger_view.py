@@ -94,7 +94,7 @@ def view(ledger: Ledger, now: datetime, most: int = MOST_ROWS) -> LedgerView:
 def unanswered(ledger: Ledger, now: datetime) -> tuple[Ask, ...]:
     """Asks that wait for longer than an ask should."""
     limit = now - UNANSWERED_AFTER
-    return tuple(each for each in ledger.waiting if (each.asked or each.since) <= limit)
+    return tuple([each for each in ledger.waiting if (each.asked or each.since) <= limit])
 
 
 def _scopes(ledger: Ledger, use: Use) -> tuple[ScopeRow, ...]:

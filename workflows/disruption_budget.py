@@ -9,9 +9,10 @@ Signals: `census`. Updates: `exchange`, `freeze`, `thaw`. Query: `ledger`. One t
 look at who was not heard of for long.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import repeat
 from typing import Any, TypeVar, cast
 
 from temporalio import workflow
@@ -25,7 +26,8 @@ with workflow.unsafe.imports_passed_through():
     from fleet.order import EXAMPLE, read_said
     from policies import budget, budget_look
     from policies.budget_use import Use, stopped
-    from policies.exchange import Answer, Batch
+    from policies.columns import by_rows
+    from policies.exchange import SentAnswer, SentBatch, answer
     from policies.ledger import Ask, Ledger
     from policies.ledger_archive import Archive, pack, unpack
     from policies.ledger_card import ROWS, card
@@ -74,33 +76,36 @@ class DisruptionBudget:
         self._become(budget.count(self._ledger, census, workflow.now()))
 
     @workflow.update(name=names.UPDATE_EXCHANGE, description="Asks and give-backs, in one batch")
-    def exchange(self, batch: Batch) -> Answer:
+    def exchange(self, batch: SentBatch) -> SentAnswer:
         """Put a batch on record; the answer says which asks hold a lease now."""
         now = workflow.now()
+        asks = by_rows(batch.asks, repeat(now), repeat(now))
         ledger = budget.give(self._ledger, frozenset(batch.gives), now)
-        ledger = budget.hand_off(ledger, batch.hand_offs, now)
-        ledger = budget.ask(ledger, self._with_room(ledger, batch.asks), now)
+        ledger = budget.hand_off(ledger, by_rows(batch.hand_offs), now)
+        left_out = self._without_room(ledger, asks)
+        taken = [each for each in asks if each.incident not in left_out]
+        ledger = budget.ask(ledger, taken, now)
         holders = ledger.holders
-        granted = tuple(each.incident for each in batch.asks if each.incident in holders)
-        self._become(budget.told(ledger, frozenset(granted)))
-        asked = [each for each in batch.asks if each.incident not in holders]
-        return Answer(granted, self._why(asked, now))
+        self._become(budget.told(ledger, holders & {each.incident for each in taken}))
+        return answer(asks, holders, self._why(asks, left_out, now))
 
-    def _why(self, asks: Sequence[Ask], now: datetime) -> dict[str, str]:
-        halt, use = stopped(self._ledger, now), Use(self._ledger)
-        known = frozenset(each.incident for each in self._ledger.waiting)
-        full = f"too many asks are waiting: {len(known)}"
-        return {
-            each.incident: (halt or use.why(each)) if each.incident in known else full
-            for each in asks
-        }
+    def _why(self, asks: Sequence[Ask], left_out: Collection[str], now: datetime) -> Sequence[str]:
+        """What would stop each ask, in words."""
+        halt = stopped(self._ledger, now)
+        full = f"too many asks are waiting: {len(self._ledger.waiting)}"
+        words = [halt] * len(asks) if halt else Use(self._ledger).whys(asks)
+        if not left_out:
+            return words
+        pairs = zip(asks, words, strict=True)
+        return [full if each.incident in left_out else text for each, text in pairs]
 
-    def _with_room(self, ledger: Ledger, asks: Sequence[Ask]) -> Sequence[Ask]:
-        """Those that are on record already, and new ones while there is room."""
-        known = ledger.holders | {each.incident for each in ledger.waiting}
-        new = [each for each in asks if each.incident not in known]
+    def _without_room(self, ledger: Ledger, asks: Sequence[Ask]) -> Collection[str]:
+        """Incidents that are not on record yet, beyond those that there is room for."""
         room = max(0, MOST_WAITING - len(ledger.waiting))
-        return [*(each for each in asks if each.incident in known), *new[:room]]
+        if len(asks) <= room:
+            return ()
+        known = ledger.holders | {each.incident for each in ledger.waiting}
+        return [each.incident for each in asks if each.incident not in known][room:]
 
     @workflow.update(name=names.UPDATE_FREEZE, description=f"Grant nothing more. Input: {EXAMPLE}")
     def freeze(self, *given: Any) -> str:

@@ -20,7 +20,7 @@ from activities.search_attributes import CLUSTER
 from fleet import names
 from fleet.census import Census
 from fleet.errors import Ambiguous, Refused
-from policies.exchange import Answer, Batch
+from policies.exchange import Answer, Batch, SentAnswer, read_answer, send
 from policies.ledger_archive import Archive
 
 UPDATE_TIMEOUT = timedelta(seconds=20)
@@ -52,18 +52,18 @@ class TemporalBudget:
         )
         update = self._client().execute_update_with_start_workflow(
             names.UPDATE_EXCHANGE,
-            batch,
+            send(batch),
             start_workflow_operation=start,
-            result_type=Answer,
+            result_type=SentAnswer,
             rpc_timeout=UPDATE_TIMEOUT,
         )
         try:
-            answer: Answer = await translated(update)
+            sent: SentAnswer = await translated(update)
         except WorkflowUpdateFailedError as failure:
             raise Refused(0, "budget-refused", str(failure.cause)) from failure
         except WorkflowUpdateRPCTimeoutOrCancelledError as problem:
             raise Ambiguous(f"the budget did not answer in {UPDATE_TIMEOUT}") from problem
-        return answer
+        return read_answer(batch, sent)
 
     async def census(self, census: Census) -> None:
         """Signal with start: the census is there whether or not the budget has run before."""

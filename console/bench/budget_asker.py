@@ -25,7 +25,7 @@ from workflows.disruption_budget import DisruptionBudget
 from workflows.sandbox import RUNNER
 
 with workflow.unsafe.imports_passed_through():
-    from policies.exchange import Answer, Batch
+    from policies.exchange import Answer, Batch, SentAnswer, SentBatch, send
     from policies.ledger import Ask, Claim
 
 FLOOR = "bench-floor"
@@ -43,9 +43,9 @@ class Floor:
         await workflow.wait_condition(lambda: False)
 
     @workflow.update(name=names.UPDATE_EXCHANGE)
-    def exchange(self, batch: Batch) -> Answer:
+    def exchange(self, batch: SentBatch) -> SentAnswer:
         """Answer nothing."""
-        return Answer((), {})
+        return SentAnswer((), (), ())
 
 
 @activity.defn(name="grant")
@@ -94,13 +94,11 @@ async def main(address: str, cluster: str, first: int, count: int, most: int) ->
     async def floor() -> int:
         bare = client.get_workflow_handle(f"{FLOOR}/{cluster}")
 
-        async def send(batch: Batch) -> Answer:
-            answer: Answer = await bare.execute_update(
-                names.UPDATE_EXCHANGE, batch, result_type=Answer
-            )
-            return answer
+        async def only_send(batch: Batch) -> Answer:
+            await bare.execute_update(names.UPDATE_EXCHANGE, send(batch), result_type=SentAnswer)
+            return Answer((), {})
 
-        bottom = Coalescer(send, most)
+        bottom = Coalescer(only_send, most)
         await asyncio.gather(*(bottom.ask(each) for each in asks))
         return 0
 

@@ -72,9 +72,9 @@ class Judge:
                     self._granted(_read(scheduled.input.payloads))
 
     def _exchanged(self, batch: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-        for incident in (*batch["gives"], *(each["incident"] for each in batch["hand_offs"])):
+        for incident in (*batch["gives"], *batch["hand_offs"]["incident"]):
             self._give(incident)
-        for ask in batch["asks"]:
+        for ask in _rows(batch["asks"]):
             if ask["incident"] not in self._lent:
                 self._asks[ask["incident"]] = ask
         self._granted(answer["granted"])
@@ -104,6 +104,14 @@ class Judge:
 
     def _any_down(self) -> bool:
         return any(self._down.values())
+
+
+def _rows(asks: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    """Who asks, for which node and in which scopes, of asks by columns."""
+    rows = zip(asks["incident"], asks["node"], asks["place"], strict=True)
+    for incident, node, place in rows:
+        claims = asks["reaches"][place]["claims"]
+        yield {"incident": incident, "node": node, "claims": claims}
 
 
 def _read(payloads: Iterable[Payload]) -> Any:
