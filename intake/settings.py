@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 
 from policies.durations import parse_duration
+from policies.limit_terms import TOLD_EVERY
 
 PREFIX = "GPUMEND_WATCHER_"
 """Begins the environment variables that change a limit: GPUMEND_WATCHER_COMPARE_EVERY=30s."""
@@ -65,7 +66,7 @@ class Settings:
     """A storm of starts starves the workflow tasks that they cause (78/s measured on two cores)."""
     repeat_pending_after: timedelta = 30 * _second
     """A mark that is still pending after this long was perhaps not heard of: start again."""
-    report_at_most_every: timedelta = _minute
+    report_at_most_every: timedelta = TOLD_EVERY
     """A flapping node is not sent more often, unless it got worse."""
 
     proofs_at_once: int = 2

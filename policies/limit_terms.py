@@ -3,12 +3,16 @@
 A limit that is reached is a hand-off that names the limit and its value.
 """
 
+from datetime import timedelta
 from typing import Annotated
 
 from pydantic import Field, StrictInt
 
 from policies.durations import Duration, parse_duration
 from policies.terms import Terms
+
+TOLD_EVERY = timedelta(minutes=1)
+"""The watcher tells an incident of its node at most this often, unless it got worse."""
 
 Tries = Annotated[StrictInt, Field(ge=1, le=20)]
 

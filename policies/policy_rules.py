@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from fleet.step import Step
 from policies.durations import format_duration
+from policies.limit_terms import TOLD_EVERY
 from policies.mistakes import Complaint
 from policies.schema import Policy
 from policies.scopes import JOB
@@ -89,6 +90,14 @@ def verify_has_time_to_settle(policy: Policy) -> Iterator[Complaint]:
             )
 
 
+def facts_have_time_to_come(policy: Policy) -> Iterator[Complaint]:
+    """An incident that waits less than the watcher takes to tell hands over a node that is well."""
+    if policy.limits.unknown_wait < TOLD_EVERY:
+        often = format_duration(TOLD_EVERY)
+        what = f"the watcher tells of a node once in {often}: one that is well would be handed over"
+        yield Complaint(("limits", "unknown_wait"), what, f"write 30m, or at least {often}")
+
+
 def a_sweep_looks_before_nodes_are_due_again(policy: Policy) -> Iterator[Complaint]:
     """Looked for more seldom than due, idle nodes are proven later than the policy says."""
     sweep = policy.proving.sweep
@@ -115,6 +124,7 @@ POLICY_RULES = (
     PolicyRule(signals_are_unique),
     PolicyRule(signals_mean_listed_faults, needs=("faults.*",)),
     PolicyRule(verify_has_time_to_settle, needs=("limits.verify",)),
+    PolicyRule(facts_have_time_to_come, needs=("limits.unknown_wait",)),
     PolicyRule(a_sweep_looks_before_nodes_are_due_again, needs=("proving.sweep",)),
     PolicyRule(a_sweep_rests_between_looks, needs=("proving.sweep",)),
 )

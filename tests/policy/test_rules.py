@@ -60,6 +60,7 @@ CONTRADICTIONS = {
         "faults: {slow: {steps: [reboot], verify: {settle: 1h}}}",
         "faults.slow.verify.settle",
     ),
+    "facts_have_time_to_come": ("limits: {unknown_wait: 59s}", "limits.unknown_wait"),
     "a_sweep_looks_before_nodes_are_due_again": (
         "proving: {sweep: {every: 1h, look: 1h}}",
         "proving.sweep.look",

@@ -36,6 +36,7 @@ from tests.agent.fake_machine import BOOT
 from tests.cluster import Cluster, cluster_in
 from tests.proving.machine import SickMachine
 from tests.proving.nodes import serving
+from tests.temporal.running import soon_at_a_loss
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 SOON = timedelta(seconds=1)
@@ -44,7 +45,7 @@ LIMIT = 180.0
 
 POLICY = """
 budgets: [{scope: cluster, max: 1}]
-limits: {step_pause: 1s, unknown_wait: 10s, look_again: 5s}
+limits: {step_pause: 1s, look_again: 5s}
 faults:
   wrong-results:
     {tolerate: 0s, steps: [reset-gpu], drain: {deadline: 30s}, probation: 1s,
@@ -92,7 +93,7 @@ async def until(done) -> None:
 async def test_a_fault_that_a_sweep_found_is_repaired_and_the_node_proven(
     server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    policy, client = load(POLICY, "p"), server.client
+    policy, client = soon_at_a_loss(load(POLICY, "p"), timedelta(seconds=10)), server.client
     async with cluster_in(tmp_path) as cluster, asyncio.timeout(LIMIT):
         machine = SickMachine(tmp_path / "machine", cluster)
         monkeypatch.setattr(checks, "ACTIVE", {Check.COMPUTE: machine.compute})

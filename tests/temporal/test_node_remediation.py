@@ -9,7 +9,7 @@ from policies import decide as deciding
 from policies.document import load
 from tests.incidents.virtual import a_fault
 from tests.temporal.fakes import Truth
-from tests.temporal.running import HURRIED, running
+from tests.temporal.running import HURRIED, running, soon_at_a_loss
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 MEMORY = a_fault("gpu:3", "uncontained-memory")
@@ -43,7 +43,7 @@ async def test_a_short_step_that_does_not_succeed_at_once_is_done_by_an_activity
 async def test_a_hold_after_a_release_is_on_record_before_it_is_done(server):
     """Forgotten with its worker, it would stand where a close expects none."""
     truth = Truth((MEMORY,), heals=(Step.RESET_GPU,))
-    policy = load(HURRIED.replace("probation: 1s", "probation: 1h"), "watchful")
+    policy = soon_at_a_loss(load(HURRIED.replace("probation: 1s", "probation: 1h"), "watchful"))
     async with running(server.client, truth, policy) as run:
         await run.reached("probation")
         truth.faults = (MEMORY,)

@@ -17,14 +17,14 @@ from policies.document import load
 from policies.schema import Policy
 from tests.incidents.virtual import a_fault
 from tests.temporal.fakes import Truth
-from tests.temporal.running import Running, opened_now, running
+from tests.temporal.running import Running, opened_now, running, soon_at_a_loss
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 MEMORY = a_fault("gpu:3", "memory-exhausted", "xid:64")
 LINK = a_fault("nvlink:3/1", "nvlink-error")
 ASKING = """
 budgets: [{scope: cluster, max: 1}]
-limits: {step_pause: 1s, unknown_wait: 5s, look_again: 2s, pause: 20s, cool_down: 1s}
+limits: {step_pause: 1s, look_again: 2s, pause: 20s, cool_down: 1s}
 faults:
   memory-exhausted: {tolerate: 0s, steps: [replace], drain: {deadline: 30s}, probation: 1s}
   nvlink-error: {tolerate: 1h, steps: [reset-gpu, reboot], drain: {deadline: 30s}, probation: 1h}
@@ -34,7 +34,7 @@ approvals:
 
 
 def asking(more: str = "") -> Policy:
-    return load(ASKING + more, "asking")
+    return soon_at_a_loss(load(ASKING + more, "asking"))
 
 
 def replaceable() -> Truth:
