@@ -25,6 +25,7 @@ from fleet.step import REPAIRS, Step
 MAX_ATTEMPTS = 100
 """Attempts kept, repeats of one outcome counted as one; `decide` hands off long before."""
 MAX_ORDERS = 50
+MAX_ANNOTATIONS = 50
 MAX_QUESTIONS = 20
 """Kept with when they were put; each round of a ladder asks a few at most."""
 MAX_BOOTS = 16
@@ -88,7 +89,8 @@ class Incident:
 
     `node` is the Node object as it stands (the machine never changes), `boots` the boot ids seen,
     newest last. `opted_out` is when the node was first reported opted out: for good, as a cancel.
-    `annotated` is since when the node carries the pause annotation.
+    `annotated` is since when the node carries the pause annotation, `annotations` when it did
+    before.
     `operations` counts the steps asked for and makes their ids; `digest` names this state: equal
     facts in equal order have equal digests.
     """
@@ -110,6 +112,7 @@ class Incident:
     questions: tuple[Question, ...] = ()
     opted_out: datetime | None = None
     annotated: datetime | None = None
+    annotations: tuple[Span, ...] = ()
     digest: str = field(default="")
 
     @classmethod
@@ -193,8 +196,14 @@ class Incident:
             sightings=see(self.sightings, report, min(first, now), now),
             node_gone=None if back else self.node_gone,
             annotated=None if report.pause is None else self.annotated or now,
+            annotations=self._annotations(report, now),
             opted_out=self.opted_out or (None if report.managed else now),
         )
+
+    def _annotations(self, report: Report, now: datetime) -> tuple[Span, ...]:
+        if report.pause is not None or self.annotated is None:
+            return self.annotations
+        return (*self.annotations, Span(self.annotated, now))[-MAX_ANNOTATIONS:]
 
     def _outdated(self, report: Report) -> bool:
         if report.node.machine != self.node.machine:

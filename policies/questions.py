@@ -17,6 +17,7 @@ from fleet.step import Step
 from policies.durations import format_duration
 from policies.fault_terms import AfterDeadline, Drain
 from policies.ladder import On
+from policies.pauses import stood_still
 from policies.scene import Scene
 
 
@@ -46,7 +47,12 @@ def open_until(scene: Scene, question: str, expires: timedelta) -> datetime | No
     if answer_to(scene, question):
         return None
     asked = put(scene, question)
-    return asked.until if asked else scene.now + expires
+    return _until(scene, asked) if asked else scene.now + expires
+
+
+def _until(scene: Scene, asked: Question) -> datetime:
+    """A pause stops the clock: nobody can answer meanwhile."""
+    return asked.until + stood_still(scene, asked.at)
 
 
 def approval_until(scene: Scene, step: Step) -> datetime | None:
@@ -117,7 +123,7 @@ def _no(scene: Scene, question: str, what: str) -> str:
     if answer:
         denied = answer.verb is Verb.DENY
         return f"{answer.actor} denied {what}: {answer.reason}" if denied else ""
-    if asked is None or scene.now < asked.until:
+    if asked is None or scene.now < _until(scene, asked):
         return ""
     waited = format_duration(asked.until - asked.at)
     when = format_second(asked.at)
