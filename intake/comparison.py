@@ -6,6 +6,7 @@ while nobody watched. The list of incidents lags, so each finding is asked about
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from fleet.errors import Ambiguous, Refused, Transient
@@ -54,6 +55,7 @@ class Comparison:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._compare_for_ever())
             group.create_task(self._look_at_suspects())
+            group.create_task(self._hear_of_hand_offs())
 
     async def compare(self) -> None:
         """One round; raises Transient where Temporal is away, having done harm to nothing."""
@@ -81,6 +83,13 @@ class Comparison:
                 self._backoff.reset()
                 self._journal.over("compare", "comparing-marks-again")
             await self._clock.sleep(wait)
+
+    async def _hear_of_hand_offs(self) -> None:
+        """More often than all else: what people have is no doubt of the sensor any more."""
+        while True:
+            await self._clock.sleep(self._settings.hand_offs_every.total_seconds())
+            with suppress(Transient, Ambiguous, Refused):  # the next whole round says so
+                self._findings.handed_off(await self._incidents.handed_off_ids())
 
     async def _look_at_suspects(self) -> None:
         while True:

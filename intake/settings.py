@@ -78,6 +78,9 @@ class Settings:
 
     compare_every: timedelta = 5 * _minute
     """How often marks are compared with the list of open incidents."""
+    hand_offs_every: timedelta = 30 * _second
+    """How often it is listed whom people have: they leave the breaker's share, and one list is
+    cheap."""
     withdraw_after: timedelta = 5 * _minute
     """A hold that nobody took up is taken back after the node was clean for this long."""
 

@@ -254,6 +254,8 @@ class Term:
         self.rehearsals.listed(node, scopes, now)
 
     def _handed_off(self, workflows: frozenset[str]) -> None:
+        if workflows == self.knowledge.handed_off:
+            return
         self.knowledge.handed_off = workflows
         for name, node in self.nodes.records.items():
             self._count(name, node)

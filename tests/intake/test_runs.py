@@ -43,6 +43,19 @@ async def test_a_closed_incident_is_noticed_when_a_report_finds_nobody(world):
         await world.until(lambda: len(world.engine.heard("start")) == 2)
 
 
+async def test_what_people_have_soon_counts_no_more_as_sick(world):
+    await world.add_node("n1", SICK, labels={"gpumend.io/pool": "x"})
+    rare, soon = timedelta(hours=1), timedelta(seconds=0.05)
+    settings = replace(QUICK, compare_every=rare, hand_offs_every=soon)
+    async with world.watching(settings=settings) as watcher:
+        await an_owned_node(world)
+        muster = watcher.term.breaker.muster
+        await world.until(lambda: muster.count("pool/x").sick == 1)
+        world.engine.handed_off |= world.engine.open
+        await world.until(lambda: muster.count("pool/x").sick == 0)
+        assert watcher.term.comparison.rounds == 1
+
+
 @pytest.mark.parametrize("sick", [True, False])
 async def test_a_node_in_probation_whose_run_is_gone_is_held_if_sick_and_else_free(world, sick):
     await world.add_node("n1", SICK)
