@@ -9,6 +9,8 @@ PAUSE_ANNOTATION = f"{DOMAIN}/pause"
 PROOF_ANNOTATION = f"{DOMAIN}/proof"
 OPEN_ANNOTATION = f"{DOMAIN}/open"
 COOL_DOWN_ANNOTATION = f"{DOMAIN}/cool-down"
+AGENT_VERSION_ANNOTATION = f"{DOMAIN}/agent-version"
+"""On an agent's Lease: which gpumend it is."""
 MANAGED_LABEL = f"{DOMAIN}/managed"
 OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service"
 

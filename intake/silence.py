@@ -8,15 +8,28 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from fleet.instant import parse_instant
-from fleet.names import agent_lease
+from fleet.names import AGENT_VERSION_ANNOTATION, agent_lease
 from fleet.ports import Json
 from intake.settings import Settings
 
+LONGEST_VERSION = 40
+"""Characters kept: it is named to people where many sick nodes share it."""
 
-def read_renewal(lease: Json) -> datetime | None:
-    """When the Lease says that it was renewed; None where it never was."""
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """What a Lease says: when it was renewed (None: never), and which gpumend its agent is."""
+
+    renewed: datetime | None
+    version: str = ""
+
+
+def read_heartbeat(lease: Json) -> Heartbeat:
+    """A Lease as far as we care; raises ValueError for an instant that is none."""
     text = (lease.get("spec") or {}).get("renewTime")
-    return parse_instant(text) if text else None
+    notes = lease["metadata"].get("annotations") or {}
+    version = str(notes.get(AGENT_VERSION_ANNOTATION, ""))[:LONGEST_VERSION]
+    return Heartbeat(parse_instant(text) if text else None, version)
 
 
 @dataclass(frozen=True, slots=True)

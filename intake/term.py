@@ -7,10 +7,9 @@ cluster does not: the next one begins from a list.
 
 import asyncio
 from dataclasses import replace
-from datetime import datetime
 from sys import intern
 
-from fleet.names import LEASES
+from fleet.names import LEASES, agent_lease
 from fleet.node import NodeState, read_node
 from fleet.opening import Opening
 from fleet.ports import Json
@@ -31,7 +30,7 @@ from intake.nominations import rehearsal_id, workflow_id
 from intake.prover import Prover
 from intake.rehearsal import Rehearsals
 from intake.remarks import Remarks
-from intake.silence import Agents, read_renewal
+from intake.silence import Agents, Heartbeat, read_heartbeat
 from intake.surroundings import Surroundings
 from intake.tally import Tally, stance_of
 from intake.traits import cause_among, traits_of
@@ -50,7 +49,7 @@ class Term:
         self._journal = given.journal
         self._ready = False
         self.nodes = ListWatch(given, NODES, self._read_small, self._node_changed)
-        self.leases = ListWatch(given, LEASES, read_renewal, self._lease_changed)
+        self.leases = ListWatch(given, LEASES, read_heartbeat, self._lease_changed)
         self.agents = Agents(given.settings)
         self.breaker = Breaker(
             given, BreakerCallers(self._judge, self._cause_of, self._barred_changed)
@@ -132,10 +131,10 @@ class Term:
             self.tally.drop(name)
         self.census.look()
 
-    def _lease_changed(self, name: str, before: datetime | None, after: datetime | None) -> None:
+    def _lease_changed(self, name: str, before: Heartbeat | None, after: Heartbeat | None) -> None:
         del before
-        if name in self.leases.records:
-            self.agents.renewed(name, after, self._given.clock.now())
+        if after:
+            self.agents.renewed(name, after.renewed, self._given.clock.now())
         else:
             self.agents.lease_gone(name)
 
@@ -271,7 +270,9 @@ class Term:
         if node is None:
             return {}
         fault = self.knowledge.sick(node, report) if report else None
-        return traits_of(node, fault, self._given.rules.scopes(node))
+        heartbeat = self.leases.records.get(agent_lease(name))
+        agent = heartbeat.version if heartbeat else ""
+        return traits_of(node, fault, self._given.rules.scopes(node), agent)
 
     def _found_nodeless(self, workflow: str) -> None:
         if not self.knowledge.is_departed(workflow):

@@ -14,19 +14,20 @@ LABELS: Mapping[str, tuple[str, ...]] = {
     ),
     "instance type": ("node.kubernetes.io/instance-type",),
     "image": ("eks.amazonaws.com/nodegroup-image", "kubernetes.azure.com/node-image-version"),
-    "agent": ("gpumend.io/agent-version",),
 }
 """By trait, the labels that may say it; the first that is there counts."""
 
 
-def traits_of(node: NodeState, fault: Fault | None, scopes: Mapping[str, str]) -> Traits:
-    """Fault and code of a sick node, versions and place of any."""
+def traits_of(
+    node: NodeState, fault: Fault | None, scopes: Mapping[str, str], agent: str = ""
+) -> Traits:
+    """Fault and code of a sick node, versions and place of any; `agent` is which gpumend its is."""
     labels = {
         name: next((node.labels[each] for each in keys if node.labels.get(each)), "")
         for name, keys in LABELS.items()
     }
     said = {"fault": fault.name.value, "code": fault.code} if fault else {}
-    return {**said, **labels, "rack": scopes.get("rack", "")}
+    return {**said, **labels, "agent": agent, "rack": scopes.get("rack", "")}
 
 
 def cause_among(

@@ -5,7 +5,7 @@ a sixth of the time to read it, of a list of asks. Where they are asked, kept an
 rows: `policies.ledger`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import repeat
@@ -36,8 +36,8 @@ class Columns:
     reaches: list[Reach] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        columns = (self.incident, self.node, self.since, self.patience, self.place)
-        if len(set(map(len, columns))) > 1:
+        columns: list[Sized] = [self.incident, self.node, self.since, self.patience, self.place]
+        if len({len(each) for each in columns}) > 1:
             raise ValueError("the columns of these asks differ in length")
         if self.place and not 0 <= min(self.place) <= max(self.place) < len(self.reaches):
             raise ValueError("an ask has a place that is none of its reaches")

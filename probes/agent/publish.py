@@ -17,8 +17,9 @@ from typing import Any, Protocol
 from fleet.agent_figure import PATCHES, REFUSALS, RENEWALS
 from fleet.errors import Ambiguous, NotFound, Refused, Transient
 from fleet.instant import format_instant, format_micro_instant
-from fleet.names import DOMAIN, LEASES, NAMESPACE, agent_lease
+from fleet.names import AGENT_VERSION_ANNOTATION, DOMAIN, LEASES, NAMESPACE, agent_lease
 from fleet.node import Condition
+from fleet.version import VERSION
 from probes.agent.conditions import Conditions, digest, matter
 from probes.agent.figures import Figures
 from probes.agent.pace import Pace
@@ -108,20 +109,22 @@ class Board:
 def renew_lease(
     server: Server, node: str, boot_id: str, now: datetime, period: float = LEASE_PERIOD
 ) -> None:
-    """Renew the Lease by which others see that the agent lives; create it where it is not."""
-    name = agent_lease(node)
+    """Renew the Lease by which others see that the agent lives, and which one it is; create it
+    where it is not."""
+    name, said = agent_lease(node), {"annotations": {AGENT_VERSION_ANNOTATION: VERSION}}
     spec = {
         "holderIdentity": boot_id,
         "leaseDurationSeconds": max(1, int(3 * period)),
         "renewTime": format_micro_instant(now),
     }
     try:
-        server.patch(f"{LEASES}/{name}", {"spec": spec}, "application/merge-patch+json")
+        body = {"metadata": said, "spec": spec}
+        server.patch(f"{LEASES}/{name}", body, "application/merge-patch+json")
     except NotFound:
         body = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
-            "metadata": {"name": name, "namespace": NAMESPACE},
+            "metadata": {"name": name, "namespace": NAMESPACE, **said},
             "spec": spec,
         }
         server.create(LEASES, body)

@@ -14,6 +14,7 @@ class ApiStand:
     def __init__(self) -> None:
         self.conditions: dict[str, Json] = {}
         self.leases: dict[str, Json] = {}
+        self.notes: dict[str, str] = {}
         self.calls: list[tuple[str, str, str]] = []
         self.patches: list[list[str]] = []
         self.tokens: list[str] = []
@@ -68,6 +69,7 @@ class ApiStand:
                     }
             return 200, {"status": {"conditions": list(self.conditions.values())}}
         name = path.rpartition("/")[2]
+        self.notes = body["metadata"]["annotations"]
         if request.command == "POST":
             self.leases[body["metadata"]["name"]] = body["spec"]
         elif name in self.leases:

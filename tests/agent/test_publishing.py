@@ -2,6 +2,7 @@
 
 import threading
 from datetime import UTC, datetime
+from importlib.metadata import version
 
 import pytest
 
@@ -86,6 +87,7 @@ def test_the_lease_is_created_once_and_then_renewed(stand):
         "leaseDurationSeconds": 360,
         "renewTime": "2026-11-29T12:00:00.123456Z",
     }
+    assert stand.notes == {"gpumend.io/agent-version": version("gpumend")}
 
 
 def test_the_token_is_read_for_every_call(stand, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from fleet.fault import FaultName
 from fleet.mark import MarkState
+from fleet.names import LEASES, NAMESPACE
 from fleet.node import Condition
 from fleet.ports import PatchType
 from intake.admission import starting, worst
@@ -41,7 +42,11 @@ async def test_a_pool_that_turns_red_is_held_up_to_the_share_and_told_once(world
 
     for number in range(10):
         await world.add_node(f"n{number}", labels=POOL, ready="True")
+        notes = {"gpumend.io/agent-version": "1.2.0"}
+        metadata = {"name": f"agent-n{number}", "namespace": NAMESPACE, "annotations": notes}
+        await world.api.create(LEASES, {"metadata": metadata, "spec": {}})
     async with world.watching(settings=SOON, announce=announce) as watcher:
+        await world.until(lambda: watcher.term and watcher.term.leases.synced.is_set())
         for number in range(10):
             await world.say(f"n{number}", SICK, ready="True")
         await world.until(lambda: len(storms) == 1)
@@ -50,6 +55,7 @@ async def test_a_pool_that_turns_red_is_held_up_to_the_share_and_told_once(world
     (storm,) = storms
     assert "fault gpu-lost" in storm.cause
     assert "code xid:79" in storm.cause
+    assert "agent 1.2.0" in storm.cause
 
 
 async def test_an_open_breaker_outlives_the_leader_and_a_person_closes_it(world):

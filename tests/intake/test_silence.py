@@ -1,9 +1,10 @@
 """When an agent counts as silent."""
 
 from datetime import timedelta
+from typing import Any
 
 from intake.settings import Settings
-from intake.silence import Agents, read_renewal
+from intake.silence import Agents, Heartbeat, read_heartbeat
 from tests.intake.cases import NOW, later
 
 LIMIT = Settings().agent_silent_after
@@ -61,6 +62,9 @@ def test_nothing_is_said_of_a_node_that_was_not_seen():
     assert not Agents(Settings()).silent("n9", NOW)
 
 
-def test_a_lease_that_was_never_renewed_has_no_instant():
-    assert read_renewal({"spec": {}}) is None
-    assert read_renewal({"spec": {"renewTime": "2026-11-29T12:00:00.000000Z"}}) == NOW
+def test_a_lease_says_when_it_was_renewed_and_which_agent_it_is():
+    silent: dict[str, Any] = {"metadata": {}, "spec": {}}
+    assert read_heartbeat(silent) == Heartbeat(None)
+    notes = {"annotations": {"gpumend.io/agent-version": "1.2.0"}}
+    alive = {"metadata": notes, "spec": {"renewTime": "2026-11-29T12:00:00.000000Z"}}
+    assert read_heartbeat(alive) == Heartbeat(NOW, "1.2.0")
