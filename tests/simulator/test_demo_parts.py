@@ -11,6 +11,7 @@ import pytest
 
 from activities.pod_manifest import has_ended, step_pod, termination_message
 from fleet.condition import parse_message
+from fleet.finding import Verdict
 from fleet.step import NodeStepRequest, Step, parse_report
 from policies.document import load
 from simulator.controllers.owners import Daemon
@@ -256,12 +257,13 @@ def test_the_lie_about_a_verify_bends_only_a_verify():
 
 
 def test_the_lie_about_a_proof_bends_only_its_pod_and_reads_like_a_report():
-    request = NodeStepRequest("prove-1", "prove-1", Step.VERIFY, "b1", START)
+    request = NodeStepRequest("prove-1", "prove-1", Step.VERIFY, "b1", START, checks=("pci", "gpu"))
     pod = {**step_pod(request, "n1", "image", START), "status": {"phase": "Pending"}}
     bent = believed_proof(pod)
     assert has_ended(bent)
     report = parse_report(termination_message(bent))
     assert (report.operation, report.boot_id, report.result) == ("prove-1", "b1", "done")
+    assert [each.check for each in report.findings if each.verdict is Verdict.OK] == ["pci", "gpu"]
     ladder = replace(request, operation="i1-3-verify")
     other = step_pod(ladder, "n1", "image", START)
     assert believed_proof(other) is other
