@@ -80,6 +80,8 @@ def _why(scene: Scene, move: Move) -> str:
         return f"{plan.fault.name} on {plan.fault.part}: {rest}, then hand-off"
     if move.when is Guard.TOLERATED and plan:
         return f"jobs may stay {format_duration(stay_of(scene))} after the first sight"
+    if move.when is Guard.QUEUED and scene.cursor and scene.cursor.outcome.detail:
+        return f"{move.when}: {scene.cursor.outcome.detail}"
     return str(move.when)
 
 

@@ -57,6 +57,12 @@ def headline(decision: Decision) -> str:
             assert_never(decision)
 
 
+def in_short(decision: Decision) -> str:
+    """The headline without marks, and why it waits: for the timeline, which draws plain text."""
+    words = headline(decision).replace("**", "")
+    return f"{words}: {'; '.join(decision.reasons)}" if isinstance(decision, Wait) else words
+
+
 def answers(incident: Incident, decision: Decision) -> tuple[str, ...]:
     """The commands by which a person answers, to be copied; empty where nobody is waited for."""
     match decision:

@@ -18,7 +18,7 @@ from temporalio.common import TypedSearchAttributes
 from temporalio.exceptions import FailureError
 
 from workflows import counting, drive, performing
-from workflows.card import answers, card_of, headline
+from workflows.card import answers, card_of, headline, in_short
 from workflows.operators import Ignored
 from workflows.people import People, fitting
 from workflows.telling import Teller
@@ -192,7 +192,7 @@ class NodeRemediation(People):
 
     def _summary(self, decision: Decision) -> str:
         """What the timeline shows of a wait, within the 200 bytes that the server takes."""
-        words = ("dry run: " if self._dry else "") + headline(decision).replace("**", "")
+        words = ("dry run: " if self._dry else "") + in_short(decision)
         return words.encode()[:190].decode(errors="ignore")
 
     async def _decide(self, incident: Incident, now: datetime) -> Decision:

@@ -1,9 +1,10 @@
 """Takes the pictures of docs/operating.md: a demo, a headless Chromium, the Temporal UI.
 
-    apt-get install chromium && uv run python docs/screenshots/take.py
+    apt-get install chromium && uv run python docs/screenshots/take.py [--nodes 8]
 
-The demo runs its script; then one more GPU breaks for good, so that somebody is asked for. The
-browser is driven by the DevTools protocol over the websocket client that is there anyway.
+The demo (with these arguments) runs its script; then one more GPU breaks for good, so that somebody
+is asked for. The browser is driven by the DevTools protocol over the websocket client that is there
+anyway.
 """
 
 import asyncio
@@ -192,7 +193,7 @@ async def incidents(stage: Stage, *flags: str) -> list[dict[str, Any]]:
 async def demo() -> AsyncIterator[Stage]:
     """A demo that has run its script and is left running."""
     process = await asyncio.create_subprocess_exec(
-        *command("demo", "--keep"), stdout=asyncio.subprocess.PIPE
+        *command("demo", "--keep", *sys.argv[1:]), stdout=asyncio.subprocess.PIPE
     )
     try:
         async with asyncio.timeout(LONGEST_DEMO):

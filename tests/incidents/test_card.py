@@ -3,9 +3,12 @@
 import pytest
 
 from fleet.decision import Ask, HandOff, Wait
+from fleet.outcome import Outcome, OutcomeKind
+from fleet.reason import QUEUED
+from fleet.step import Step
 from tests.incidents.scenario import build
-from tests.incidents.virtual import World, play
-from workflows.card import answers, card_of
+from tests.incidents.virtual import Script, World, play
+from workflows.card import answers, card_of, in_short
 from workflows.operators import Ignored
 
 ASKING = "policy asking\nfault gpu:1 gpu-lost\nat 20m deny ada the job ends tomorrow"
@@ -57,6 +60,22 @@ def test_a_wait_says_what_comes_next():
     text = card(played("policy short\nfault nvlink:3/1 nvlink-error\nat 1h cancel ada no"), Wait)
     assert "**waiting** (tolerate) until" in text
     assert "- reset-gpu\n- if that does not help: reboot\n- if nothing helps: hand-off" in text
+
+
+def test_the_timeline_names_what_a_wait_waits_for():
+    world = played("policy short\nfault nvlink:3/1 nvlink-error\nat 1h cancel ada no")
+    wait = next(each for each in world.decisions if isinstance(each, Wait))
+    assert in_short(wait).startswith("waiting (tolerate) until")
+    assert in_short(wait).endswith("UTC: jobs may stay 2m after the first sight")
+
+
+def test_who_waits_for_a_lease_reads_what_is_used_up():
+    world = build("policy short\nfault gpu:1 gpu-lost\nat 90s granted\nreboot heals")
+    full = Outcome(OutcomeKind.TRANSIENT, QUEUED, "rack r7: 2 of 2 used")
+    world.scripts[Step.LEASE].append(Script(full))
+    play(world)
+    waits = [in_short(each) for each in world.decisions if isinstance(each, Wait)]
+    assert waits[0].endswith("UTC: the ask waits for a grant: rack r7: 2 of 2 used")
 
 
 def test_a_dry_run_says_so_first():
