@@ -14,6 +14,7 @@ from pathlib import Path
 
 from probes import catalog
 from probes.machine import Machine
+from probes.records import write_whole
 
 GPUS, ADAPTERS = "GPUMEND_EXPECT_GPUS", "GPUMEND_EXPECT_ADAPTERS"
 TYPE = "GPUMEND_INSTANCE_TYPE"
@@ -73,9 +74,7 @@ def remember(machine: Machine, kind: str, count: int) -> None:
         return
     place = own_file(machine, kind)
     place.parent.mkdir(parents=True, exist_ok=True)
-    fresh = place.with_suffix(".new")
-    fresh.write_text(str(count), "ascii")
-    fresh.replace(place)
+    write_whole(place, str(count))
 
 
 def own_file(machine: Machine, kind: str) -> Path:

@@ -68,7 +68,7 @@ def main(arguments: Sequence[str], sizes: Sizes | None = None) -> int:
     known, host = found
     devices = [known[each] for each in plan.gpus if each in known]
     witnesses = [known[each] for each in plan.witnesses if each in known]
-    _print({"begun": plan.backend, "found": len(known)})
+    _print({"begun": plan.backend})
     watcher = Watcher(plan.nvml, dict(plan.environment))
     for line in examine(devices, witnesses, host, watcher, time.monotonic, until, seeded):
         _print(line)

@@ -58,7 +58,6 @@ class Diag:
 
     outcomes: tuple[Outcome, ...] = ()
     error: str = ""
-    version: str = ""
 
 
 def read(text: str) -> Diag:
@@ -67,11 +66,9 @@ def read(text: str) -> Diag:
     if document is None:
         return Diag(tuple(_drawn(text))[:OUTCOMES_LIMIT])
     root = next((mapping(document[name]) for name in ROOTS if name in document), document)
-    told = mapping(document.get("metadata")) or root
     return Diag(
         outcomes=tuple(_tests(root))[:OUTCOMES_LIMIT],
         error=str(root.get("runtime_error") or ""),
-        version=str(told.get("version") or ""),
     )
 
 

@@ -69,7 +69,7 @@ def lines(machine: Machine, asked: Sequence[str], witnesses: Sequence[str]) -> I
     gpus = {each.bdf: each for each in machine.read().gpus if not each.symptoms.lost}
     mine = [gpus[each] for each in asked if each in gpus]
     others = [gpus[each] for each in witnesses if each in gpus]
-    yield {"begun": "torch", "found": len(gpus)}
+    yield {"begun": "torch"}
     yield from ({"device": each.bdf, "model": MODEL} for each in (*mine, *others))
     yield {"phase": "products"}
     yield {"expected": RIGHT}
