@@ -28,13 +28,19 @@ FILES = (
     ),
     *(f"{CLASS}/*/hw_counters/{name}" for name in ("no_completion_cmds", "cmds_err")),
     *(f"{CLASS}/*/device/{name}_link_width" for name in ("current", "max")),
+    *(
+        f"{CLASS}/*/device/net/*/{name}"
+        for name in ("carrier_down_count", "carrier_changes", "phys_port_name")
+    ),
 )
 """Reading them asks the adapter's firmware, which may hang: only ever in a child."""
 EFA, MELLANOX = "efa", "mlx5_core"
+LINK_DOWNED = "link_downed"
 INFINIBAND, ETHERNET = "InfiniBand", "Ethernet"
 """What a port says of its link layer."""
 _EFA_VENDOR, _MELLANOX_VENDOR = "0x1d0f", "0x15b3"
 _INFINIBAND_CLASS = "0x0207"
+_VIRTUAL_PORT = re.compile(r"(?:c\d+)?pf\d+(?:vf|sf)\d+")
 _RATE = re.compile(r"(\d+(?:\.\d+)?) Gb/sec(?: \((\d+)X)?")
 
 Texts = Mapping[str, str]
@@ -62,6 +68,7 @@ class Adapter:
     """One adapter by its name in sysfs; `pci` its full address, empty where sysfs does not say.
 
     `lanes` of the bus that it has, of the `most` that it could have; 0 where nobody says.
+    `carrier_lost` is how often its Ethernet interface lost its carrier, None where nobody counts.
     """
 
     name: str
@@ -71,6 +78,15 @@ class Adapter:
     counters: Mapping[str, int] = field(default_factory=dict)
     lanes: int = 0
     most: int = 0
+    carrier_lost: int | None = None
+
+    @property
+    def went_down(self) -> Mapping[str, int]:
+        """How often each link went down, by its name: by the carrier, where it is of Ethernet."""
+        if self.ethernet and self.carrier_lost is not None:
+            return {"carrier": self.carrier_lost}
+        ports = {f"port {each.number}": each.counters.get(LINK_DOWNED) for each in self.ports}
+        return {name: count for name, count in ports.items() if count is not None}
 
     @property
     def ethernet(self) -> bool:
@@ -149,7 +165,27 @@ def _adapter(root: Path, name: str, mine: Texts) -> Adapter | None:
         counters=_counters("hw_counters/", mine),
         lanes=parse_lanes(mine.get("device/current_link_width", "")),
         most=parse_lanes(mine.get("device/max_link_width", "")),
+        carrier_lost=_carrier_lost(mine),
     )
+
+
+def _carrier_lost(files: Texts) -> int | None:
+    """Of its own interface, and of none that stands for a virtual function's."""
+    found = {each.rpartition("/")[0] for each in files if each.startswith("device/net/")}
+    counts = [_carrier_lost_by(each, files) for each in found if not _is_virtual(each, files)]
+    return max((each for each in counts if each is not None), default=None)
+
+
+def _is_virtual(interface: str, files: Texts) -> bool:
+    name = files.get(f"{interface}/phys_port_name", "").strip()
+    return _VIRTUAL_PORT.fullmatch(name) is not None
+
+
+def _carrier_lost_by(interface: str, files: Texts) -> int | None:
+    """Older kernels count changes only: it begins without a carrier, so every second is a loss."""
+    lost = parse_count(files.get(f"{interface}/carrier_down_count", ""))
+    changes = parse_count(files.get(f"{interface}/carrier_changes", ""))
+    return changes // 2 if lost is None and changes is not None else lost
 
 
 def _port(number: str, files: Texts) -> Port:

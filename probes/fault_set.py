@@ -38,9 +38,10 @@ STRIKES: Mapping[FaultName, int] = MappingProxyType(
         FaultName.MONITOR_SILENT: 2,
     }
 )
-"""How often in a row a check must find a fault before it stands, where that is more than once. A
-reset, a driver reload, a boot or a change of MIG legitimately stalls the driver and takes links
-down for a while; heat and clocks waver. What is unambiguous stands at once."""
+"""How often in a row a check must find a fault before it stands, where that is more than once: a
+driver stalls for a moment, one link trains anew, heat and clocks waver. What a boot, a reset, a
+driver's load or a change of MIG does to links is not even counted (`probes.settling`). What is
+unambiguous stands at once."""
 STRIKE_GAP = timedelta(seconds=30)
 """Strikes come no faster on average, however fast rounds follow each other after a repair: just
 then the driver reloads and links train."""

@@ -19,14 +19,15 @@ from fleet.pod import is_pod_uid
 from probes.evidence import claim_fields, read_claim
 from probes.fault_set import FaultSet, Standing
 from probes.job_failures import JobFailure, JobFailures
+from probes.kept import Fields, read_kept
 from probes.kmsg import Cursor
 from probes.parts import Gpu
 from probes.records import BROKEN, write_whole
 from probes.whose import Seen, Whose
 
 VERSION = 1
-"""Of the file. What came to it later (`processes`, `pods`, `failures`) is read as none where it is
-missing: an upgrade of the agent is no reason to doubt what it knew."""
+"""Of the file. What came to it later (`processes`, `pods`, `failures`, `kept`) is read as none
+where it is missing: an upgrade of the agent is no reason to doubt what it knew."""
 FILE = "agent.json"
 
 
@@ -47,7 +48,7 @@ class Memory:
 
     `gpus` are those the driver has listed in it; `doubted_at` is the record after what a doubt says
     may have been missed; `whose` are the processes that were on its GPUs lately, `failures` the
-    jobs that failed there.
+    jobs that failed there, `kept` what checks must know of the rounds before.
     """
 
     cursor: Cursor
@@ -57,6 +58,7 @@ class Memory:
     doubted_at: int = -1
     whose: Whose = field(default_factory=Whose)
     failures: JobFailures = field(default_factory=JobFailures)
+    kept: Fields = field(default_factory=dict)
 
     @property
     def token(self) -> tuple[object, ...]:
@@ -72,6 +74,7 @@ class Memory:
             len(self.gpus),
             counts,
             seen,
+            self.kept,
         )
 
 
@@ -125,6 +128,7 @@ def save(memory: Memory, state: Path, node: str) -> None:
         "standing": [_fields(each) for each in memory.faults.standing.values()],
         "processes": [_seen_fields(each) for each in memory.whose.seen.values()],
         "failures": [list(astuple(each)) for each in memory.failures.seen.values()],
+        "kept": memory.kept,
     }
     write_whole(state / FILE, json.dumps(fields, separators=(",", ":")))
 
@@ -147,7 +151,9 @@ def _memory(fields: Mapping[str, Any]) -> Memory:
     whose = Whose({each.pid: each for each in seen})
     failed = [_failure(each) for each in fields.get("failures", [])]
     failures = JobFailures({(each.gpu, each.namespace): each for each in failed})
-    return Memory(cursor, faults, gpus, doubt, doubted_at, whose, failures)
+    kept = fields.get("kept", {})
+    read_kept(kept)
+    return Memory(cursor, faults, gpus, doubt, doubted_at, whose, failures, kept)
 
 
 def _failure(fields: list[Any]) -> JobFailure:

@@ -16,6 +16,7 @@ from probes.agent.rounds import Timed
 from probes.agent.senses import shared
 from probes.checks import kernel_log, left_overs
 from probes.checks.subject import Subject, ok, unknown
+from probes.kept import read_kept
 from probes.kmsg import open_source
 from probes.machine import Machine
 from probes.parts import Naming
@@ -42,7 +43,8 @@ def look_once(
     Raises OSError or ValueError where the boot id cannot be read.
     """
     core = Core(machine, load(machine.state, machine.boot_id()), accept)
-    subject = Subject(machine, Naming(core.memory.gpus, machine.root))
+    naming, kept = Naming(core.memory.gpus, machine.root), read_kept(core.memory.kept)
+    subject = Subject(machine, naming, kept=kept)
     names = tuple(names)
     timed, heard = _checks(subject, key, names)
     core.named(dict(subject.naming.gpus))

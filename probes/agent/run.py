@@ -152,6 +152,8 @@ class Agent:
             self.core.found(item.findings, self.clock())
             if item.round is not None:
                 self.core.examined_by(item.round)
+            if item.kept is not None:
+                self.core.memory.kept = item.kept
         elif item.opening < self._opening:
             return
         elif item.problem:
@@ -334,7 +336,7 @@ def start(
         doubt=memory.doubt.value or "none",
     )
     core, figures = Core(machine, memory, accept), figures or Figures()
-    senses = Senses(machine, key, figures)
+    senses = Senses(machine, key, figures, memory.kept)
     return Agent(machine, node, core, senses, publisher, routine=routine, figures=figures)
 
 

@@ -23,6 +23,7 @@ from probes.agent.figures import Figures
 from probes.agent.rounds import Rounds, Timed
 from probes.checks import left_overs
 from probes.checks.subject import Subject, hung, ok, tidy
+from probes.kept import Fields, read_kept
 from probes.log import say
 from probes.machine import Machine
 from probes.parts import Gpu, Naming
@@ -41,12 +42,14 @@ class Sensed:
     `heard` are the processes on the GPUs, once a round and before what NVML says of the GPUs, where
     they could be listed;
     `round` is there once, at the end of a round of all checks: everything that they found.
+    `kept` is what the next rounds must know, at the end of a look with checks.
     """
 
     gpus: dict[str, Gpu]
     findings: tuple[Finding, ...] = ()
     heard: Heard | None = None
     round: tuple[Finding, ...] | None = None
+    kept: Fields | None = None
 
 
 Tell = Callable[[Sensed], None]
@@ -70,17 +73,19 @@ def shared(lock: Path) -> Iterator[int | None]:
 
 @dataclass(slots=True)
 class Senses:
-    """One look at a time; `key` is that of the parts' identities."""
+    """One look at a time; `key` is that of the parts' identities, `kept` from a life before."""
 
     machine: Machine
     key: bytes = b""
     figures: Figures = field(default_factory=Figures)
+    kept: Fields = field(default_factory=dict)
     _subject: Subject = field(init=False)
     _rounds: Rounds = field(default_factory=Rounds, init=False)
     _heard: Heard = field(default_factory=Heard, init=False)
 
     def __post_init__(self) -> None:
-        self._subject = Subject(self.machine, Naming({}, self.machine.root))
+        naming, kept = Naming({}, self.machine.root), read_kept(self.kept)
+        self._subject = Subject(self.machine, naming, kept=kept)
 
     def look(
         self, gpus: dict[str, Gpu], examine: bool, tell: Tell, only: Collection[str] = ()
@@ -112,10 +117,11 @@ class Senses:
             self._rounds.run({**first, **running}, ended, (descriptor,))
             if examine:
                 self._remember(subject.counts)
+                everything = tuple(each for one in found for each in one.findings)
+                round_ = everything if whole else None
+                tell(Sensed(dict(subject.naming.gpus), round=round_, kept=subject.kept.fields()))
             if whole:
                 count_round(self.figures, found, subject.tools)
-                everything = tuple(each for one in found for each in one.findings)
-                tell(Sensed(dict(subject.naming.gpus), round=everything))
             return True
 
     def _name(self) -> tuple[Finding, ...]:

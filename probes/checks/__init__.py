@@ -2,6 +2,7 @@
 
 A check never raises and never hangs: a tool that is missing, mute, or says what nobody understands
 is `unknown`, one that does not come back is the fault `driver-hung`. None of it reads as healthy.
+What settles slowly is unknown for a while (`probes.settling`), whatever a check makes of it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -30,6 +31,7 @@ from probes.checks import (
     thermal,
 )
 from probes.checks.subject import Subject
+from probes.settling import GRACE, settled
 
 PASSIVE: Mapping[str, Callable[[Subject], tuple[Finding, ...]]] = MappingProxyType(
     {
@@ -73,4 +75,5 @@ def one(name: str, subject: Subject) -> tuple[Finding, ...]:
     if check is None:
         said = f"this version has no check {name!r}"
         return (Finding(name, HOST, Verdict.UNKNOWN, code="check:none", evidence=said),)
-    return check(subject)
+    found = check(subject)
+    return settled(name, found, subject.upsets(), subject.at) if name in GRACE else found

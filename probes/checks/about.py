@@ -7,6 +7,12 @@ from types import MappingProxyType
 from fleet.check import ACTIVE, Check
 from fleet.fault import FaultName
 from probes.fault_set import strikes
+from probes.flaps import LIMITS
+from probes.settling import GRACE, WAITS, Why
+
+
+def _flaps() -> str:
+    return " or ".join(f"{many} times in {hours / 3_600:.0f} h" for many, hours in LIMITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +95,13 @@ ABOUT: Mapping[Check, About] = MappingProxyType(
             "one look at slowdown bits means nothing: the time slowed since the last round does",
         ),
         Check.ADAPTERS: About(
-            "are all network adapters there, up, as fast as their like, and free of errors?",
-            "/sys/class/infiniband (EFA, mlx5), lanes and functions on the PCI bus",
+            "are all network adapters there, up, as fast as their like, and free of errors and"
+            " flaps?",
+            "/sys/class/infiniband (EFA, mlx5), how often links and carriers went down, lanes and"
+            " functions on the PCI bus",
             (FaultName.NIC_MISSING, FaultName.NIC_DEGRADED),
-            "fewer than expected is a fault though every link says ACTIVE; EFA always says so",
+            "fewer than expected is a fault though every link says ACTIVE; EFA always says so; who"
+            f" flaps {_flaps()} is sick until as long was free of it",
         ),
         Check.DRIVER: About(
             "is the driver loaded and of one version, does a thread hang in it,"
@@ -192,8 +201,6 @@ LEFT_OUT: Mapping[str, str] = MappingProxyType(
         " the link's state tell",
         "power smoothing (G6)": "Xid 162-165 tell of it and move nothing",
         "EFA remote errors (H6)": "they accuse another node",
-        "flaps of adapters (H4)": "`link_downed` must rise in two rounds in a row, so one flap an"
-        " hour accuses nobody; Ethernet's `carrier_changes` are not read",
         "pairs of nodes (J4)": "who is to blame is told by `policies/pairwise.py`, and ranks can"
         " add up over nodes, but nothing starts them on two nodes yet",
         "two jobs of one namespace that fail on one GPU": "whether they are one work only the API"
@@ -230,9 +237,33 @@ def as_page() -> str:
         " apart.",
         "",
     ]
+    lines += _graces()
     lines += ["## Left out", "", "| what | why |", "| --- | --- |"]
     lines += [f"| {what} | {why} |" for what, why in LEFT_OUT.items()]
     return "\n".join(lines) + "\n"
+
+
+def _graces() -> list[str]:
+    """How long which answers wait after what."""
+    rows = [
+        f"| `{check}`: `{WAITS[check]}…` | "
+        + " | ".join(f"{each:.0f} s" if (each := graces.get(why, 0.0)) else "" for why in Why)
+        + " |"
+        for check, graces in GRACE.items()
+    ]
+    return [
+        "## Grace",
+        "",
+        "Links and fabrics take a while after a disturbance. So long these answers are *unknown*,"
+        " `<check>:settling`, neither well nor sick; then they are judged. Whatever else a check"
+        " finds (a GPU that is lost, the driver's own wish, a hang) it says at once. A verify that"
+        " has the time waits for the end of it.",
+        "",
+        f"| answers | {' | '.join(why.value for why in Why)} |",
+        f"| --- |{' --- |' * len(Why)}",
+        *rows,
+        "",
+    ]
 
 
 def _named(check: Check, fault: FaultName) -> str:

@@ -2,7 +2,8 @@
 
 Fewer than expected is a fault even when every link that is there says ACTIVE: collectives run on,
 at a fraction of the bandwidth. EFA says ACTIVE whatever happens, so its state is no evidence.
-Errors that the far end reports accuse another node and are not looked at here.
+Errors that the far end reports accuse another node and are not looked at here. A link that comes
+and goes is judged by how often it went down in a while (`probes.flaps`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,10 +15,10 @@ from fleet.part import HOST, Part, parse_part
 from probes import adapters, expectations
 from probes.adapters import EFA, Adapter, Port
 from probes.checks.subject import Subject, fault, hung, ok, unknown
+from probes.settling import settling
 
 ACTIVE, LINK_UP = 4, 5
 PER_MINUTE: Mapping[str, float] = {
-    "link_downed": 0.0,
     "local_link_integrity_errors": 0.0,
     "excessive_buffer_overrun_errors": 0.0,
     "link_error_recovery": 5.0,
@@ -84,6 +85,7 @@ def _adapter(
     part = parse_part(f"nic:{adapter.name}")
     found = [each for port in adapter.ports for each in _port(subject, part, adapter, port, usual)]
     found += _narrow(part, adapter, lanes[adapter.driver])
+    found += _flapping(subject, part, adapter)
     lost = adapter.counters.get(COMMANDS_LOST)
     rise = None if lost is None else subject.rise_above((adapter.name, COMMANDS_LOST), lost, 0.0)
     if rise is not None:
@@ -99,6 +101,15 @@ def _narrow(part: Part, adapter: Adapter, usual: int) -> Iterator[Finding]:
     if 0 < adapter.lanes < min(adapter.most, usual):
         text = f"{adapter.lanes} of {adapter.most} lanes of the bus, others have {usual}"
         yield _degraded(part, "adapters:width", text)
+
+
+def _flapping(subject: Subject, part: Part, adapter: Adapter) -> Iterator[Finding]:
+    """What its links do while they settle is no flap."""
+    waits = settling(Check.ADAPTERS, part, subject.upsets(), subject.at) is not None
+    for link, count in adapter.went_down.items():
+        said = subject.kept.flaps.read(f"{adapter.name} {link}", count, subject.at, waits)
+        if said:
+            yield _degraded(part, "adapters:flaps", f"{link} {said}")
 
 
 def _port(

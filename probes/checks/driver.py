@@ -9,13 +9,12 @@ into the kernel minutes after each boot.
 
 import re
 from collections.abc import Iterator, Mapping
-from math import inf
 from pathlib import Path
 from types import MappingProxyType
 
 from fleet.check import Check
 from fleet.fault import Advice, FaultName, Severity
-from fleet.finding import Finding
+from fleet.finding import Finding, Verdict
 from fleet.part import HOST
 from fleet.pod import hit
 from probes import services
@@ -24,14 +23,13 @@ from probes.checks.subject import Subject, fault, ok, unknown
 from probes.counters import lasting, seen_again
 from probes.nvml.view import DRIVER_NOT_LOADED
 from probes.processes import read_process
+from probes.settling import DRIVER_ARRIVES
 from probes.stuck import Thread, threads_in_driver
+from probes.upsets import uptime
 
 SECONDS, ROUNDS = 60.0, 3
 """How long, and over how many rounds, the same thread must be seen asleep: for a moment it is
 normal, and after a repair rounds may follow each other within seconds."""
-ARRIVAL = 900.0
-"""Seconds after a boot in which a driver that this boot has not seen yet is awaited: a container
-may have to compile it, and a hold of the node could keep that container away."""
 _VERSION = re.compile(r"\b(\d{3}\.\d{2,3}(?:\.\d{2,3})?)\b")
 SERVICES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -41,6 +39,7 @@ SERVICES: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """What a fabric needs, by unit: its program, and the code of its absence. Clouds may run them
 outside, so they count only where systemd wants them here."""
+RUNS = "fabric:daemon-runs"
 _SAY_A_VERSION = {"kernel": "proc/driver/nvidia/version", "module": "sys/module/nvidia/version"}
 
 
@@ -89,20 +88,12 @@ def _not_loaded(subject: Subject, gpus: int) -> Finding:
     if not gpus:
         return unknown(Check.DRIVER, HOST, code, "no /proc/driver/nvidia, and no GPU on the bus")
     said = f"{gpus} GPUs on the bus, and no driver for them"
-    uptime = _uptime(subject.machine.root)
-    if uptime < ARRIVAL and not subject.naming.gpus:
-        said = f"{said} yet, {uptime:.0f} s after the boot"
+    up = uptime(subject.machine.root)
+    if up is not None and up < DRIVER_ARRIVES and not subject.naming.gpus:
+        said = f"{said} yet, {up:.0f} s after the boot"
         return unknown(Check.DRIVER, HOST, "driver:not-yet", said)
     name = FaultName.CONFIG_MISMATCH
     return fault(Check.DRIVER, HOST, name, code, Advice.HOLD, said, Severity.DEGRADED)
-
-
-def _uptime(root: Path) -> float:
-    """Seconds since the boot; where nobody can tell, it was long ago."""
-    try:
-        return float((root / "proc/uptime").read_text("ascii").split()[0])
-    except (OSError, ValueError, IndexError):
-        return inf
 
 
 def _versions(subject: Subject) -> Iterator[Finding]:
@@ -136,8 +127,12 @@ def _pods(root: Path, threads: list[Thread]) -> tuple[str, ...]:
 
 
 def _services(root: Path) -> Iterator[Finding]:
-    """Wanted by systemd here, and no process of that name."""
+    """Wanted by systemd here, and whether there is a process of that name."""
     for unit, (program, code) in SERVICES.items():
-        if services.wanted(root, (unit,)) and not services.runs(root, program):
+        if not services.wanted(root, (unit,)):
+            continue
+        if services.runs(root, program):
+            yield Finding(Check.DRIVER, HOST, Verdict.OK, code=RUNS, evidence=f"{program} runs")
+        else:
             name, said = FaultName.FABRIC_NOT_READY, f"{program} does not run"
             yield fault(Check.DRIVER, HOST, name, code, Advice.REBOOT, said)

@@ -3,19 +3,24 @@
 import re
 import threading
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding, Verdict
 from fleet.part import HOST, Part
+from probes import upsets
 from probes.child import GRACE, Ended, Tool
 from probes.counters import Counters, Rise
 from probes.files import Glimpse, read_files
+from probes.kept import Kept
 from probes.machine import Machine
-from probes.nvml.view import View, read
+from probes.nvml.view import Mute, View, read
 from probes.parts import GPU_FILES, Naming, gpus_of
 from probes.processes import Process
+from probes.settling import Upset
 from probes.stuck import Thread
 
 NVIDIA_SMI, NVML = "nvidia-smi", "nvml"
@@ -31,8 +36,8 @@ class Subject:
 
     `keep_open` are locks that live as long as its children, `counts` how many of which things the
     checks of this round found (by their names in `expectations`), `heard` which tools have ever
-    answered here. `scope` is what active checks may use; they have to be over by `until`, in
-    monotonic seconds; None: they have their own limits only.
+    answered here, `kept` what must outlive a restart. `scope` is what active checks may use; they
+    have to be over by `until`, in monotonic seconds; None: they have their own limits only.
     """
 
     machine: Machine
@@ -43,18 +48,30 @@ class Subject:
     stuck: dict[Thread, tuple[float, int]] = field(default_factory=dict)
     left_overs: dict[Process, tuple[float, int]] = field(default_factory=dict)
     heard: set[str] = field(default_factory=set)
+    kept: Kept = field(default_factory=Kept)
     counts: dict[str, int] = field(default_factory=dict)
     at: float = 0.0
     scope: tuple[Part, ...] = (HOST,)
     until: float | None = None
+    clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC), repr=False)
+    _upsets: tuple[Upset, ...] | None = field(default=None, init=False)
     _view: View | None = field(default=None, init=False)
     _asking: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def begin(self, at: float | None = None) -> None:
         """A new round: what several checks share is asked anew. `at` is in monotonic seconds."""
-        self._view = None
+        self._view = self._upsets = None
         self.counts.clear()
         self.at = time.monotonic() if at is None else at
+        with suppress(OSError, ValueError):
+            boot_id = self.machine.boot_id()
+            self.kept = self.kept if self.kept.boot_id == boot_id else Kept(boot_id)
+
+    def upsets(self) -> tuple[Upset, ...]:
+        """What disturbed this machine so lately that something may still settle."""
+        if self._upsets is None:
+            self._upsets = upsets.read(self.machine, self.kept, self.at, self.clock())
+        return (*self._upsets, *self.kept.upsets)
 
     def within(self, limit: float) -> float:
         """So many of `limit` seconds are left to an active check; 0 where it is too late."""
@@ -76,6 +93,7 @@ class Subject:
                 command, environment = self.machine.nvml_child()
                 ended = self._tool(NVML).run(command, TOOL_LIMIT, self.keep_open, environment)
                 self._view = read(ended.output, ended.hung)
+                self._note_modes(self._view)
             return self._view
 
     def run(
@@ -110,6 +128,13 @@ class Subject:
         gpus = {**self.naming.gpus, **gpus_of(seen.contents.values(), key)}
         self.naming = Naming(gpus, self.machine.root)
         return seen
+
+    def _note_modes(self, view: View) -> None:
+        """Whether GPUs are cut into instances; one that does not tell keeps the mode it had."""
+        for gpu in view.gpus:
+            mode = gpu.numbers("mig_mode", 2)
+            if gpu.pci and not isinstance(mode, Mute):
+                self.kept.saw_mig(self.naming.gpu(gpu.pci), mode[0], self.at)
 
     def _tool(self, name: str) -> Tool:
         return self.tools.setdefault(name, Tool(name))

@@ -1,7 +1,8 @@
 """Prove that a node, or parts of it, are sound: by evidence read now, and by nothing else.
 
 The kernel log is always among what is read, since a passed verify is what ends the agent's log
-faults. Unknown does not pass.
+faults. Unknown does not pass. What still settles would be unknown, so a verify that has the time
+waits until it can be told (`probes.settling`).
 """
 
 import time
@@ -20,11 +21,17 @@ from probes.checks import kernel_log
 from probes.checks.subject import Subject
 from probes.evidence import Claim
 from probes.fault_set import ADVICE_RISING, SEVERITY_RISING, FaultSet
+from probes.kept import read_kept
+from probes.log import say
 from probes.log_faults import apply_records
 from probes.machine import Machine
 from probes.node_step.premise import DONE, Ending, Reason, check_premise, failed
 from probes.parts import Naming, covers
 from probes.records import Kind, Record, read_records, write_record
+from probes.settling import longest
+
+CHECKS_TAKE = 300.0
+"""Seconds of its time that a verify keeps for its checks, however long something still settles."""
 
 
 def verify(
@@ -32,12 +39,19 @@ def verify(
     request: NodeStepRequest,
     clock: Callable[[], datetime],
     accept_user_space: bool = False,
+    wait: Callable[[float], None] = time.sleep,
 ) -> Ending:
-    """Run the checks; DONE with every finding ok, else FAILED, with what was found, worst first."""
+    """Run the checks; DONE with every finding ok, else FAILED, with what was found, worst first.
+
+    `wait` lets seconds pass.
+    """
     refusal = check_premise(machine, request, clock())
     if refusal:
         return refusal
     parts = request.parts or (HOST,)
+    if seconds := _settles_in(machine, request, parts, clock()):
+        say("something still settles", seconds=round(seconds))
+        wait(seconds)
     try:
         with shared(machine.lock) as descriptor:
             if descriptor is None:
@@ -53,6 +67,19 @@ def verify(
     return _passed(machine, request, parts, found, through, clock())
 
 
+def _settles_in(
+    machine: Machine, request: NodeStepRequest, parts: Sequence[Part], now: datetime
+) -> float:
+    """Seconds until each check can tell; 0 where there is no time for that."""
+    memory = load(machine.state, request.boot_id)
+    kept = read_kept(memory.kept)
+    subject = Subject(machine, Naming(memory.gpus), kept=kept, clock=lambda: now)
+    subject.begin()
+    seconds = longest(request.checks, parts, subject.upsets(), subject.at)
+    spare = (request.not_after - now).total_seconds() - CHECKS_TAKE
+    return seconds if seconds <= spare else 0.0
+
+
 def _look(
     machine: Machine,
     request: NodeStepRequest,
@@ -62,7 +89,8 @@ def _look(
     accept: bool,
 ) -> tuple[tuple[Finding, ...], int]:
     memory = load(machine.state, request.boot_id)
-    subject = Subject(machine, Naming(memory.gpus, machine.root))
+    naming, kept = Naming(memory.gpus, machine.root), read_kept(memory.kept)
+    subject = Subject(machine, naming, kept=kept, clock=lambda: now)
     subject.keep_open, subject.scope = (descriptor,), tuple(parts)
     subject.until = time.monotonic() + (request.not_after - now).total_seconds()
     subject.name_gpus()

@@ -16,7 +16,7 @@ from probes.kmsg import Cursor
 from probes.parts import Gpu
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
-LATER = ("processes", "failures")
+LATER = ("processes", "failures", "kept")
 """What came to the file after its first version."""
 
 

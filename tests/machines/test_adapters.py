@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fleet.finding import Verdict
 from probes import catalog, expectations
-from probes.adapters import parse_rate, parse_state
+from probes.adapters import FILES, parse_rate, parse_state, read_adapters
 from probes.checks import adapters
 from probes.counters import parse_count
 from tests.machines.tree import KINDS, Tree, write
@@ -185,7 +185,6 @@ def test_what_cannot_be_read_is_unknown_and_not_well(infiniband, file, text, cod
 @pytest.mark.parametrize(
     ("counter", "little", "much", "code"),
     [
-        ("link_downed", 0, 1, "adapters:link-downed"),
         ("symbol_error", 2, 3, "adapters:symbol-error"),
         ("port_rcv_errors", 600, 601, "adapters:port-rcv-errors"),
         ("link_error_recovery", 5, 6, "adapters:link-error-recovery"),
@@ -217,3 +216,61 @@ def test_no_text_in_a_file_raises(text):
     assert parse_state(text) >= -1
     count = parse_count(text)
     assert count is None or count >= 0
+
+
+def flap(tree, times):
+    path = tree.port(0) / "counters/link_downed"
+    write(path, str(int(path.read_text()) + times))
+
+
+FLAPS = ("nic:mlx5_0", "nic-degraded", "adapters:flaps")
+
+
+def test_a_link_that_flaps_slowly_is_degraded_until_an_hour_was_free_of_it(infiniband):
+    found = []
+    for minute in (0, 20, 40, 58):
+        flap(infiniband, minute > 0)
+        found.append(look(infiniband, minute))
+    assert found == [set(), set(), set(), {FLAPS}]
+    assert look(infiniband, 60 + 57) == {FLAPS}
+    assert look(infiniband, 60 + 58) == set()
+
+
+def went_down(tree, **files):
+    """How often adapter 0 did, as one that speaks Ethernet with these files of its interface."""
+    for number in range(8):
+        write(tree.port(number) / "link_layer", "Ethernet")
+    for name, text in files.items():
+        write(tree.pci(0) / "net/eth0" / name, str(text))
+    read = [each for one in FILES for each in tree.root.glob(one)]
+    contents = {each: each.read_bytes() for each in read if each.is_file()}
+    return read_adapters(tree.root, contents)[0].went_down
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"carrier_down_count": 4, "carrier_changes": 99}, {"carrier": 4}),
+        ({"carrier_changes": 8}, {"carrier": 4}),
+        ({"carrier_changes": 9}, {"carrier": 4}),
+        ({"carrier_changes": 9, "phys_port_name": "p0"}, {"carrier": 4}),
+        ({"carrier_changes": 9, "phys_port_name": "pf0vf3"}, {"port 1": 0}),
+        ({"carrier_down_count": "?"}, {"port 1": 0}),
+        ({}, {"port 1": 0}),
+    ],
+)
+def test_an_ethernet_link_went_down_as_often_as_its_own_carrier_did(infiniband, files, expected):
+    assert went_down(infiniband, **files) == expected
+
+
+def test_what_links_do_at_a_boot_is_no_flap_and_flaps_after_it_are(infiniband):
+    write(infiniband.root / "proc/uptime", "30.0 1.0")
+    look(infiniband, 1)
+    flap(infiniband, 9)
+    write(infiniband.root / "proc/uptime", "90.0 1.0")
+    assert look(infiniband, 2) == set()
+    write(infiniband.root / "proc/uptime", "150.0 1.0")
+    assert look(infiniband, 3) == set()
+    flap(infiniband, 3)
+    write(infiniband.root / "proc/uptime", "210.0 1.0")
+    assert look(infiniband, 4) == {FLAPS}

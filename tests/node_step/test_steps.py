@@ -4,6 +4,7 @@ import fcntl
 import json
 import threading
 from datetime import UTC, datetime, timedelta
+from itertools import chain, repeat
 
 import pytest
 
@@ -257,7 +258,7 @@ def test_a_verify_stands_aside_while_a_reset_needs_the_gpu(fake):
 
 
 def test_a_boot_during_a_verify_makes_it_void(fake):
-    boots = iter([BOOT, BOOT, "another"])
+    boots = chain([BOOT] * 5, repeat("another"))
 
     class Booting:
         state, lock, kmsg, root = (
