@@ -16,6 +16,10 @@ from policies.storm import Storm
 LIMIT_SECONDS = 15.0
 """For one try: the breaker's round waits no longer for a receiver that does not answer."""
 
+_NOTHING_SHARED = "nothing that they all share"
+_STANDS = "nothing new is held or lent there until the share falls or a person closes the breaker"
+_OVER = "it was over before this could be told: what was held back is let go, one after another"
+
 _log = logging.getLogger(__name__)
 
 
@@ -46,16 +50,24 @@ def notice_of_storm(storm: Storm, cluster: str) -> Notice:
     named = f"{nodes} and {more} more" if more > 0 else nodes
     lines = (
         storm.why,
-        f"what they share: {storm.cause}" if storm.cause else "nothing that they all share",
-        f"sick: {named}" if named else "",
-        "nothing new is held or lent there until the share falls or a person closes the breaker",
+        f"what they share: {storm.cause}" if storm.cause else _NOTHING_SHARED if nodes else "",
+        f"{'still sick' if storm.over else 'sick'}: {named}" if named else "",
+        _OVER if storm.over else _STANDS,
     )
     return Notice(
         key=f"storm-{cluster}-{storm.key}-{format_instant(storm.since)}",
         matter=Matter.STORM,
-        title=f"{storm.sick} of {storm.size} nodes of {storm.scope} are sick at once:"
-        " suspect the sensor first",
+        title=_title(storm),
         cluster=cluster,
         lines=tuple(each for each in lines if each),
         commands=("gpumend incidents",),
+    )
+
+
+def _title(storm: Storm) -> str:
+    if storm.over:
+        return f"too many nodes of {storm.scope} were sick at once: suspect the sensor first"
+    return (
+        f"{storm.sick} of {storm.size} nodes of {storm.scope} are sick at once:"
+        " suspect the sensor first"
     )

@@ -52,7 +52,7 @@ class Breaker:
         self._store = BreakerStore(given.kubernetes, given.journal)
         self._callers = callers
         self._turns: defaultdict[str, set[str]] = defaultdict(set)
-        self._told: dict[tuple[str, datetime], str] = {}
+        self._told: dict[tuple[str, datetime | None], str] = {}
         self._news = asyncio.Event()
 
     def note(self, name: str, member: Member | None) -> None:
@@ -176,32 +176,33 @@ class Breaker:
             self._callers.judge(name)
 
     def _as_told(self, key: str, circuit: Circuit) -> Circuit:
-        cause = self._told.get((key, circuit.since))
+        cause = self._told.get((key, circuit.opened))
         return replace(circuit, told=True, cause=cause) if cause else circuit
 
     async def _tell_all(self, wards: Mapping[str, Ward]) -> None:
         """One word for a storm. It is on record before it is told, and as told after that."""
         for key, circuit in self.circuits.items():
-            if circuit.phase is Phase.OPEN and not circuit.told and key in wards:
+            if circuit.untold and key in wards:
                 storm = self._storm(circuit, wards[key])
                 if not self._told_with_its_scope(wards[key]):
                     with self._missing("cannot-announce-storm"):
                         await self._announce(storm)
-                self._told[key, circuit.since] = storm.why
+                self._told[key, circuit.opened] = storm.why
                 self._news.set()
         self._told = {at: why for at, why in self._told.items() if at[0] in self.circuits}
 
     def _told_with_its_scope(self, ward: Ward) -> bool:
         """The newborn of a pool that is sick as a whole are no second storm."""
         whole = self.circuits.get(circuit_key(ward.scope))
-        return bool(ward.fault) and whole is not None and whole.phase is Phase.OPEN
+        return bool(ward.fault) and _shut(whole)
 
     def _storm(self, circuit: Circuit, ward: Ward) -> Storm:
         cause = self._callers.cause_of(ward, self.muster)
         return Storm(
             key=ward.key,
             scope=ward.scope,
-            since=circuit.since,
+            since=circuit.opened or circuit.since,
+            over=circuit.phase is not Phase.OPEN,
             sick=ward.count.sick,
             size=ward.count.size,
             why=f"{circuit.cause}; in common: {cause}" if cause else circuit.cause,

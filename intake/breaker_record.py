@@ -70,6 +70,7 @@ def format_circuit(circuit: Circuit) -> str:
         "cause": circuit.cause[:LONGEST],
         "told": circuit.told,
         "by": circuit.by[:LONGEST],
+        "opened": format_instant(circuit.opened) if circuit.opened else "",
     }
     return json.dumps({name: value for name, value in fields.items() if value}, ensure_ascii=False)
 
@@ -87,6 +88,7 @@ def parse_circuit(text: str) -> Circuit:
             cause=str(fields.get("cause", "")),
             told=fields.get("told") is True,
             by=str(fields.get("by", "")),
+            opened=parse_instant(fields["opened"]) if fields.get("opened") else None,
         )
     except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise ValueError(f"not a circuit: {text[:100]!r} ({problem})") from problem

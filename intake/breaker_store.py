@@ -77,7 +77,8 @@ class BreakerStore:
         except ValueError as problem:
             self._journal.trouble(f"breaker {key}", "taken-for-open", circuit=key, because=problem)
             kind, _, value = key.partition(".")
-            return Circuit(f"{kind}/{value}", Phase.OPEN, now, now, cause="its record is broken")
+            why = "its record is broken"
+            return Circuit(f"{kind}/{value}", Phase.OPEN, now, now, cause=why, opened=now)
         self._journal.over(f"breaker {key}", "circuit-readable-again", circuit=key)
         return circuit
 

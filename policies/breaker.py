@@ -34,8 +34,8 @@ class Circuit:
     """A breaker of a scope (`pool/training`) that is not simply closed.
 
     `turn_at` is when the next held-back nodes may be let go. `accepted` sick nodes a person has
-    seen and said go on: they are set aside until the share has fallen. `told`: people know.
-    `by` says who closed it.
+    seen and said go on: they are set aside until the share has fallen. `opened` is when the storm
+    began that opened it, whatever became of it since. `told`: people know. `by` says who closed it.
     """
 
     scope: str
@@ -46,6 +46,12 @@ class Circuit:
     cause: str = ""
     told: bool = False
     by: str = ""
+    opened: datetime | None = None
+
+    @property
+    def untold(self) -> bool:
+        """Whether a storm opened it of which nobody has been told, even if the storm is over."""
+        return self.opened is not None and not self.told
 
 
 def too_many(count: Count, terms: Breaker) -> bool:
@@ -85,12 +91,13 @@ def advance(
     circuit = replace(circuit, accepted=accepted)
     # A turn that is still to come is kept, or opening again would hurry the pace.
     spent = circuit.phase is Phase.CLOSED and not accepted and now >= circuit.turn_at
-    return None if spent else circuit
+    # A storm that was over before anybody was told is told of all the same.
+    return None if spent and not circuit.untold else circuit
 
 
 def close(circuit: Circuit, sick: int, by: str, now: datetime) -> Circuit:
     """A person says go on: what is sick now is accepted, and let go at the pace."""
-    return replace(circuit, phase=Phase.REOPENING, since=now, accepted=sick, by=by)
+    return replace(circuit, phase=Phase.REOPENING, since=now, accepted=sick, by=by, told=True)
 
 
 def take_turn(circuit: Circuit, pace: Pace, now: datetime) -> Circuit | None:
@@ -108,4 +115,4 @@ def closed(scope: str, now: datetime) -> Circuit:
 def _opened(circuit: Circuit, now: datetime) -> Circuit:
     if circuit.phase is Phase.OPEN:
         return circuit
-    return Circuit(circuit.scope, Phase.OPEN, now, max(now, circuit.turn_at))
+    return Circuit(circuit.scope, Phase.OPEN, now, max(now, circuit.turn_at), opened=now)

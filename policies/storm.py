@@ -21,7 +21,8 @@ MOST_NODES = 10
 class Storm:
     """A breaker has opened. `key` names its circuit, `scope` where; `nodes` are some of the sick.
 
-    Told at least once, and the same storm has the same scope and `since`.
+    Told at least once, and the same storm has the same scope and `since`. `over`: it passed before
+    anybody could be told, and `sick`, `cause` and `nodes` are what is left of it.
     """
 
     key: str
@@ -32,6 +33,7 @@ class Storm:
     why: str
     cause: str
     nodes: tuple[str, ...]
+    over: bool = False
 
 
 def common_cause(sick: Sequence[Traits], well: Sequence[Traits]) -> str:

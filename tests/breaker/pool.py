@@ -6,7 +6,7 @@ One ConfigMap with versions, a clock that is set by hand, and any number of lead
 from dataclasses import replace
 from datetime import timedelta
 
-from fleet.errors import Conflict, NotFound
+from fleet.errors import Conflict, NotFound, Transient
 from fleet.fault import FaultName
 from intake.breaker import Breaker, Callers
 from intake.journal import Journal
@@ -76,6 +76,7 @@ class Pool:
 
     def __init__(self, size, leaders=1, terms=None, settings=None):
         self.records, self.clock, self.storms = Records(), HandClock(), []
+        self.nobody_listens = False
         self.state = {f"n{number}": "well" for number in range(size)}
         self.born = dict.fromkeys(self.state, OLD)
         self.faults = dict.fromkeys(self.state, FaultName.GPU_LOST)
@@ -147,4 +148,6 @@ class Pool:
         await self.leaders[leader].look()
 
     async def _announce(self, storm):
+        if self.nobody_listens:
+            raise Transient("the receiver is away")
         self.storms.append(storm)

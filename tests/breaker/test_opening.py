@@ -94,6 +94,27 @@ async def fallen(pool):
     await pool.go_round()
 
 
+async def test_a_storm_that_is_over_before_its_leader_could_tell_of_it_is_told_by_the_next_one():
+    pool = Pool(10, leaders=2)
+    pool.nobody_listens = True
+    await fallen(pool)
+    assert pool.phase_now() is Phase.REOPENING
+    began = pool.leaders[0].circuits["pool.x"].opened
+    for number in range(10):
+        pool.become(f"n{number}", "well")
+    pool.clock.at += timedelta(minutes=1)
+    await pool.go_round(leader=1)
+    await pool.go_round(leader=1)
+    assert pool.record, "what nobody was told of stays on record"
+    pool.nobody_listens = False
+    for _ in range(3):
+        await pool.go_round(leader=1)
+    (storm,) = pool.storms
+    assert (storm.over, storm.since, storm.sick) == (True, began, 0)
+    assert storm.why.startswith("7 of 10 nodes are sick")
+    assert pool.record == {}
+
+
 async def test_a_falling_share_lets_go_the_held_back_one_by_one_at_the_pace():
     pool = Pool(10)
     await fallen(pool)

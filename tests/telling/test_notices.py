@@ -195,10 +195,12 @@ def test_an_empty_secret_is_refused_and_nothing_is_shown_of_a_receiver(tmp_path)
     assert read_receiver({}) is None
 
 
+NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
+
+
 def storm(**about):
-    began = datetime(2026, 11, 29, 12, tzinfo=UTC)
     about.setdefault("nodes", ("n1", "n2"))
-    return Storm("pool/a", "pool/a", began, 40, 100, "40 of 100, above 30%", "driver 580", **about)
+    return Storm("pool/a", "pool/a", NOON, 40, 100, "40 of 100, above 30%", "driver 580", **about)
 
 
 async def test_a_storm_is_one_message_however_often_it_is_announced():
@@ -211,6 +213,18 @@ async def test_a_storm_is_one_message_however_often_it_is_announced():
     assert "40 of 100 nodes of pool/a are sick at once" in text
     assert "driver 580" in text
     assert "n1, n2 and 38 more" in text
+
+
+async def test_a_storm_that_is_over_when_it_is_told_says_so_and_names_nobody():
+    inbox = Inbox()
+    await announcer(Notifier(inbox.post), "c1")(
+        Storm("pool/a", "pool/a", NOON, 0, 100, "40 of 100, above 30%", "", (), over=True)
+    )
+    text = inbox.bodies[0]["text"]
+    assert "too many nodes of pool/a were sick at once" in text
+    assert "40 of 100, above 30%" in text
+    assert "over before this could be told" in text
+    assert "share" not in text
 
 
 @pytest.mark.parametrize(
