@@ -89,7 +89,7 @@ from policies.schema import Policy
 from workflows.disruption_budget import DisruptionBudget
 from workflows.node_remediation import NodeRemediation
 from workflows.prove import ProveNode
-from workflows.sandbox import RUNNER
+from workflows.sandbox import RUNNER, keep_bytecode
 from workflows.sweep import SweepNodes
 from workflows.timing import HEARTBEATS_EVERY
 
@@ -115,6 +115,7 @@ def run(arguments: argparse.Namespace, connect: Connect = kubernetes_adapter.con
     """Run until told to stop; return the exit status. `connect` opens the port to Kubernetes."""
     _log_to_stderr()
     rarely()
+    keep_bytecode()
     settings = worker_settings.settings_of(arguments)
     try:
         policy = worker_settings.read_policy(settings)

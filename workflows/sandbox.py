@@ -4,6 +4,8 @@ What is passed through is imported once and not again for each run; it may hold 
 clock, which the import contracts see to.
 """
 
+import sys
+
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 PASSED_THROUGH = ("fleet", "policies", "activities.search_attributes", "pydantic", "pydantic_core")
@@ -11,3 +13,11 @@ PASSED_THROUGH = ("fleet", "policies", "activities.search_attributes", "pydantic
 RUNNER = SandboxedWorkflowRunner(
     restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
 )
+
+
+def keep_bytecode() -> None:
+    """Compile workflow code once a process, also where an image says that bytecode is not kept.
+
+    Each new run imports it anew, and half of that was to compile it.
+    """
+    sys.dont_write_bytecode = False

@@ -22,7 +22,7 @@ from activities.coalescer import Coalescer
 from console.collecting import rarely
 from fleet import names
 from workflows.disruption_budget import DisruptionBudget
-from workflows.sandbox import RUNNER
+from workflows.sandbox import RUNNER, keep_bytecode
 
 with workflow.unsafe.imports_passed_through():
     from policies.exchange import Answer, Batch, SentAnswer, SentBatch, send
@@ -125,4 +125,5 @@ async def _serve(commands: dict[str, Callable[[], Awaitable[int]]]) -> None:
 
 if __name__ == "__main__":
     rarely()
+    keep_bytecode()
     asyncio.run(main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6])))

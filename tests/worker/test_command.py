@@ -1,12 +1,14 @@
 """`gpumend worker` as its manifest and its operator write it."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 from console import main
+from workflows.sandbox import keep_bytecode
 
 ENGINE = Path(__file__).parents[2] / "deploy/engine.yaml"
 
@@ -69,3 +71,9 @@ def test_a_setting_of_the_environment_that_makes_no_sense_is_bad_usage(
         main.main(["worker"])
     assert ended.value.code == 2
     assert re.search(re.escape(says), capsys.readouterr().err)
+
+
+def test_workflow_code_is_compiled_once_also_where_an_image_keeps_no_bytecode(monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    keep_bytecode()
+    assert not sys.dont_write_bytecode
