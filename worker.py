@@ -37,7 +37,7 @@ from activities.adapters.temporal_figures import TemporalFigures
 from activities.adapters.temporal_memory import TemporalMemory
 from activities.adapters.temporal_metrics import TemporalMetrics, metric_buffer
 from activities.adapters.temporal_proofs import TemporalProofs
-from activities.adapters.temporal_sweeps import keep_schedule
+from activities.adapters.temporal_sweeps import keep_schedules
 from activities.adapters.webhook import Receiver, notifying, read_receiver
 from activities.clock import utc_now
 from activities.close import CloseActivities
@@ -53,6 +53,7 @@ from activities.lease import BudgetActivities, LeaseActivities
 from activities.means import MeansReader
 from activities.notifier import Notifier
 from activities.operations import Operations
+from activities.pair import PairActivities
 from activities.pinned_pod import PinnedPods
 from activities.prove import ProveActivities
 from activities.prove_lease import ProveLeaseActivities
@@ -87,7 +88,9 @@ from intake.watcher import Watcher
 from policies.document import PolicyErrors
 from policies.schema import Policy
 from workflows.disruption_budget import DisruptionBudget
+from workflows.keep import KeepForPairs
 from workflows.node_remediation import NodeRemediation
+from workflows.pairs import TryInPairs
 from workflows.prove import ProveNode
 from workflows.sandbox import RUNNER, keep_bytecode
 from workflows.sweep import SweepNodes
@@ -178,7 +181,7 @@ async def _main(
                 announce=announcer(notifier, settings.cluster),
             )
             parts.append(_watch(watcher, kubernetes))
-            parts.append(keep_schedule(temporal, settings.cluster, policy))
+            parts.append(keep_schedules(temporal, settings.cluster, policy))
             registry.register(AvailabilityFigures(lambda: _seen_by(watcher)))
             registry.register(WatcherFigures(lambda: watcher.term if watcher.leading else None))
         await _side_by_side(parts)
@@ -282,7 +285,7 @@ def _workers(
         Worker(
             client,
             task_queue=names.TASK_QUEUE,
-            workflows=[NodeRemediation, ProveNode, SweepNodes],
+            workflows=[NodeRemediation, ProveNode, SweepNodes, TryInPairs, KeepForPairs],
             activities=_steps(settings, client, kubernetes, provider, coalescer.give),
             workflow_runner=RUNNER,
             graceful_shutdown_timeout=settings.grace,
@@ -325,7 +328,7 @@ def _steps(
     """Every step of the ladder as an activity."""
     pods = PinnedPods(kubernetes, settings.image, utc_now)
     operations = Operations(provider, utc_now)
-    prove = ProveActivities(kubernetes, pods)
+    prove, sweep = ProveActivities(kubernetes, pods), SweepActivities(kubernetes)
     ways = (
         FromInside(pods),
         ByProvider(kubernetes, operations, utc_now),
@@ -352,7 +355,9 @@ def _steps(
         prove.taint,
         prove.prove,
         prove.end,
-        SweepActivities(kubernetes).candidates,
+        PairActivities(kubernetes, pods).pair,
+        sweep.candidates,
+        sweep.pair_candidates,
     )
 
 

@@ -12,8 +12,9 @@ from activities.node_pods import is_finished, phase_of
 from activities.pods import OPERATION_LABEL
 from fleet.instant import format_instant
 from fleet.names import DOMAIN, NAMESPACE
+from fleet.pair import format_place
 from fleet.ports import Json
-from fleet.step import NodeStepRequest
+from fleet.step import NodeStepRequest, format_finding
 
 STEP_LABEL = f"{DOMAIN}/step"
 RESULT_FILE = "/dev/termination-log"
@@ -30,6 +31,8 @@ def pod_name(operation: str) -> str:
 
 HANDED_ON = ("GPUMEND_DCGM_DIAG_LEVEL", "GPUMEND_DCGM_HOST")
 """Settings of a worker that are meant for what runs on the nodes."""
+HANDED_ON_ALL = ("NCCL_", "FI_")
+"""And all that begin so: how NCCL and libfabric find the network between nodes."""
 
 
 def step_pod(
@@ -108,6 +111,8 @@ def command(request: NodeStepRequest) -> list[str]:
         "--result": [RESULT_FILE],
         "--part": [str(part) for part in request.parts],
         "--check": list(request.checks),
+        "--pair": [format_place(request.pair)] if request.pair else [],
+        "--word": [format_finding(request.word)] if request.word else [],
     }
     return words + [word for name, values in options.items() for v in values for word in (name, v)]
 
@@ -118,7 +123,11 @@ def _container(request: NodeStepRequest, image: str, settings: Mapping[str, str]
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": command(request),
-        "env": [{"name": each, "value": settings[each]} for each in HANDED_ON if each in settings],
+        "env": [
+            {"name": each, "value": value}
+            for each, value in sorted(settings.items())
+            if each in HANDED_ON or each.startswith(HANDED_ON_ALL)
+        ],
         "terminationMessagePath": RESULT_FILE,
         "terminationMessagePolicy": "File",
         "securityContext": {"privileged": True},

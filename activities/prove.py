@@ -22,7 +22,7 @@ from fleet.names import HOLD_EFFECT, PROOF_ANNOTATION, UNPROVEN_TAINT
 from fleet.node import Manifest, NodeState, Taint
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.ports import Json, Kubernetes
-from fleet.proof import Proof, Why, format_proof
+from fleet.proof import BY_TRIALS, Proof, Why, format_proof
 from fleet.proving import OPERATIONS, ProofEnd, ProveRequest
 from policies.proving import without_harmless
 
@@ -88,7 +88,7 @@ class ProveActivities:
                 return refused
             if node.unproven:
                 return tainted(node, request) or succeeded("the taint is on", node)
-            return _with_taint(manifest, Why.SWEEP)
+            return _with_taint(manifest, request.task.why)
 
         done = await change_node(self._kubernetes, as_step(request), judge, sight)
         if done.kind is not OutcomeKind.SUCCEEDED:
@@ -109,7 +109,8 @@ class ProveActivities:
             return no
         progress.say("running the checks on the node")
         step = as_step(request)
-        report = await self._pods.run(step_request(step), request.task.node.name)
+        told = replace(step_request(step), word=request.word)
+        report = await self._pods.run(told, request.task.node.name)
         after = await glance(self._kubernetes, step)
         if isinstance(after, Outcome):
             return after
@@ -128,9 +129,10 @@ class ProveActivities:
             other = identity_changed(node, as_step(request))
             if other:
                 return other
-            if node.unproven is None or Why.of(node.unproven.value) is not Why.SWEEP:
+            why = Why.of(node.unproven.value) if node.unproven else None
+            if why not in _LEFT:
                 return succeeded("nothing of ours is left to change", node)
-            return change(manifest, node)
+            return change(manifest, node, why)
 
         return await change_node(self._kubernetes, as_step(request), judge)
 
@@ -149,7 +151,7 @@ class ProveActivities:
                 return succeeded("proven: takes work", state)
             sight = Sight(manifest, state)
             no = self._not_now(sight, request) or not_well(sight, step, witness)
-            return no or _without_taint(manifest, Proof(self._now(), self._now()))
+            return no or _without_taint(manifest, self._well(state.proof, request.task.why))
 
         return await change_node(self._kubernetes, step, judge, read)
 
@@ -157,14 +159,29 @@ class ProveActivities:
         gone = tainted(sight.node, request)
         return gone or premise(sight.manifest, sight.node, request, self._now)
 
-    def _tried(self, manifest: Manifest, node: NodeState) -> Json:
-        """Not proven, and not found sick: it serves as before."""
-        return _without_taint(manifest, replace(node.proof, tried=self._now()))
+    def _well(self, before: Proof, why: Why) -> Proof:
+        """A trial in pairs proves how a node gets on with others, and no more."""
+        if why in BY_TRIALS:
+            return replace(before, paired=self._now(), unpaired=None)
+        return replace(before, proven=self._now(), tried=self._now())
 
-    def _found(self, manifest: Manifest, node: NodeState) -> Json:
-        """From now on only a passed proof takes the taint off."""
-        looked = replace(node.proof, tried=self._now())
-        return merged(_with_taint(manifest, Why.FOUND), _remembering(looked))
+    def _looked(self, before: Proof, why: Why) -> Proof:
+        if why in BY_TRIALS:
+            return replace(before, unpaired=self._now())
+        return replace(before, tried=self._now())
+
+    def _tried(self, manifest: Manifest, node: NodeState, why: Why) -> Json:
+        """Not proven, and not found sick: it serves as before."""
+        return _without_taint(manifest, self._looked(node.proof, why))
+
+    def _found(self, manifest: Manifest, node: NodeState, why: Why) -> Json:
+        """From now on only a passed proof, or a trial, takes the taint off."""
+        looked = self._looked(node.proof, why)
+        return merged(_with_taint(manifest, _LEFT[why]), _remembering(looked))
+
+
+_LEFT = {Why.SWEEP: Why.FOUND, Why.PAIRS: Why.ODD}
+"""Who was in service, and the taint that stays where something was found."""
 
 
 def _with_taint(manifest: Manifest, why: Why) -> Json:
@@ -182,4 +199,5 @@ def _remembering(proof: Proof) -> Json:
 
 def _is_ours(proof: Proof, request: ProveRequest) -> bool:
     """Whether this very proof took the taint off: an earlier try, whose answer was lost."""
-    return proof.proven is not None and proof.proven >= request.since
+    at = proof.paired if request.task.why in BY_TRIALS else proof.proven
+    return at is not None and at >= request.since

@@ -5,14 +5,14 @@ again by listing. So nothing is missed. What is waited for is the caller's.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
 from activities.clock import Clock
 from fleet.errors import Expired, TooManyRequests, Transient
-from fleet.ports import Json, Kubernetes, WatchEvent
+from fleet.ports import Json, Kubernetes, Page, WatchEvent
 
 PAGES_LIMIT = 100
 """Pages of one list. A node runs hundreds of Pods at most; a hundred pages hold 50,000."""
@@ -41,13 +41,24 @@ async def list_all(
 ) -> Listing:
     """Every page of a collection; raises what the port raises, Expired among it."""
     objects: list[Json] = []
+    version = ""
+    async for page in pages(kubernetes, path, query):
+        objects += page.items
+        version = page.resource_version
+    return Listing(tuple(objects), version)
+
+
+async def pages(
+    kubernetes: Kubernetes, path: str, query: Mapping[str, str] | None = None
+) -> AsyncIterator[Page]:
+    """A collection page by page, for who keeps little of each; raises as `list_all`."""
     token = ""
     for _ in range(PAGES_LIMIT):
         page = await kubernetes.page(path, query=query, token=token)
-        objects += page.items
+        yield page
         token = page.next_page
         if not token:
-            return Listing(tuple(objects), page.resource_version)
+            return
     raise Transient(f"{path} has more than {PAGES_LIMIT} pages")
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from console import exits
 from fleet.instant import parse_instant
+from fleet.pair import parse_place
 from fleet.part import parse_part
-from fleet.step import NodeStepRequest, NodeStepResult, Step, format_report
+from fleet.step import NodeStepRequest, NodeStepResult, Step, format_report, parse_finding
 from probes.agent.run import ACCEPT_USER_SPACE
 from probes.log import say
 from probes.machine import HOST_EXEC, Machine, machine
@@ -41,19 +42,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--result", type=Path, default=Path("/dev/termination-log"))
     parser.add_argument("--part", action="append", default=[], type=parse_part, dest="parts")
     parser.add_argument("--check", action="append", default=[], dest="checks")
+    parser.add_argument("--pair", type=parse_place, metavar="JSON", help="where a pair meets")
+    parser.add_argument("--word", type=parse_finding, metavar="JSON", help="what a trial concluded")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the step and answer."""
-    request = NodeStepRequest(
-        operation=arguments.operation,
-        incident=arguments.incident,
-        step=Step(arguments.step),
-        boot_id=arguments.boot_id,
-        not_after=arguments.not_after,
-        parts=tuple(arguments.parts),
-        checks=tuple(arguments.checks),
-    )
+    request = request_of(arguments)
     here = machine(arguments.root, None, os.environ.get(HOST_EXEC))
     say("step begins", operation=request.operation, step=request.step, incident=request.incident)
     ending = _perform(request, here)
@@ -66,6 +61,21 @@ def run(arguments: argparse.Namespace) -> int:
         say("result cannot be written", file=arguments.result, problem=str(problem))
         return exits.UNREACHABLE
     return _EXIT[answer.result]
+
+
+def request_of(arguments: argparse.Namespace) -> NodeStepRequest:
+    """The step that the parsed arguments ask for."""
+    return NodeStepRequest(
+        operation=arguments.operation,
+        incident=arguments.incident,
+        step=Step(arguments.step),
+        boot_id=arguments.boot_id,
+        not_after=arguments.not_after,
+        parts=tuple(arguments.parts),
+        checks=tuple(arguments.checks),
+        pair=arguments.pair,
+        word=arguments.word,
+    )
 
 
 def _perform(request: NodeStepRequest, here: Machine) -> Ending:

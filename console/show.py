@@ -159,6 +159,8 @@ IS_UNPROVEN = {
     Why.JOINED: "it carries the startup taint",
     Why.SWEEP: "it was idle, and is being looked at",
     Why.FOUND: "a look at it found a fault",
+    Why.PAIRS: "it was idle, and is tried with others",
+    Why.ODD: "it did badly with several others; the next trial in pairs tells if it is well",
 }
 
 

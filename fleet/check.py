@@ -33,3 +33,9 @@ class Check(StrEnum):
 
 ACTIVE: Final = (Check.COMPUTE, Check.ALL_REDUCE, Check.DCGM_DIAG)
 """What they find the agent can neither see for itself nor see the end of."""
+
+PAIRS: Final = "pairs"
+"""What a trial in pairs says of a node. It takes two nodes, so no policy lists it among checks."""
+
+FOUND_BY_STEPS: Final = (*ACTIVE, PAIRS)
+"""All whose findings only a step on the node leaves."""

@@ -28,7 +28,8 @@ class Finding:
 
     `fault` is set exactly when the verdict is FAULT. `evidence` is bounded text for the pod log and
     Temporal history, never for conditions. `pods` are the UIDs of those whose work was hit, where
-    that can be told (`fleet.pod`).
+    that can be told (`fleet.pod`). `value` is what was measured, in the check's own unit; 0 where
+    nothing was.
     """
 
     check: str
@@ -40,6 +41,7 @@ class Finding:
     severity: Severity = Severity.INFO
     evidence: str = ""
     pods: tuple[str, ...] = ()
+    value: float = 0.0
 
     def __post_init__(self) -> None:
         if (self.verdict is Verdict.FAULT) != (self.fault is not None):

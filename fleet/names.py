@@ -24,6 +24,8 @@ INCIDENT_WORKFLOW = "node-remediation"
 BUDGET_WORKFLOW = "disruption-budget"
 PROVE_WORKFLOW = "prove-node"
 SWEEP_WORKFLOW = "sweep"
+PAIRS_WORKFLOW = "try-in-pairs"
+KEEP_WORKFLOW = "keep-for-pairs"
 
 PROVE_PREFIX = "prove/"
 """Begins the ids of proofs, among those that hold leases."""
@@ -35,6 +37,8 @@ SIGNAL_GRANT = "grant"
 SIGNAL_APPROVE = "approve"
 SIGNAL_DENY = "deny"
 SIGNAL_CENSUS = "census"
+SIGNAL_READY = "ready"
+SIGNAL_WORD = "word"
 QUERY_PLAN = "plan"
 UPDATE_EXCHANGE = "exchange"
 UPDATE_FREEZE = "freeze"
@@ -60,6 +64,11 @@ def prove_workflow_id(cluster: str, node: str, machine: str) -> str:
 def sweep_id(cluster: str) -> str:
     """The id of the schedule of a cluster's sweeps; the id of each run begins with it."""
     return f"sweep/{cluster}"
+
+
+def pairs_id(cluster: str) -> str:
+    """The id of the schedule of a cluster's trials in pairs; each run's id begins with it."""
+    return f"pairs/{cluster}"
 
 
 def budget_workflow_id(cluster: str) -> str:

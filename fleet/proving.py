@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from fleet.fault import FaultName
+from fleet.finding import Finding
 from fleet.node import NodeIdentity
 from fleet.proof import Why
 
@@ -41,7 +42,8 @@ class ProveTask:
 @dataclass(frozen=True, slots=True)
 class ProveRequest:
     """One step of a proof, asked for at `since`. `operation` names it in Pods and Events; `end` is,
-    for the last one, how the proof went. `harmless` are the faults that policy holds no node for.
+    for the last one, how the proof went. `harmless` are the faults that policy holds no node for,
+    `word` what a trial in pairs says that the node has.
     """
 
     operation: str
@@ -51,6 +53,33 @@ class ProveRequest:
     checks: tuple[str, ...] = ()
     end: ProofEnd = ProofEnd.UNKNOWN
     harmless: tuple[FaultName, ...] = ()
+    word: Finding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PairRequest:
+    """Two nodes that are to add up together, side 0 first. `operation` names the pair and, with its
+    side behind it, each of its two Pods; they meet at `port`, and may add up for `seconds`.
+    """
+
+    operation: str
+    sides: tuple[ProveTask, ProveTask]
+    since: datetime
+    deadline: datetime
+    port: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrialWord:
+    """What a trial in pairs tells the run that keeps a node for it: how that node came out and why.
+
+    `finding` is set where it is the odd one (end FOUND).
+    """
+
+    end: ProofEnd
+    because: str
+    finding: Finding | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding, Verdict
+from fleet.pair import PairPlace
 from fleet.part import Part, parse_part
 from fleet.pod import parse_pods
 
@@ -76,7 +77,8 @@ class NodeStepRequest:
     """What a pinned Pod is told: everything that it must check itself before it acts.
 
     `operation` names the Pod and is in the history before the call. `checks` are names of checks
-    for a verify, `parts` what is to be reset or looked at (empty: the whole node).
+    for a verify, `parts` what is to be reset or looked at (empty: the whole node). `pair` is where
+    it meets another node, `word` what a trial in pairs has concluded of this one.
     """
 
     operation: str
@@ -86,6 +88,8 @@ class NodeStepRequest:
     not_after: datetime
     parts: tuple[Part, ...] = ()
     checks: tuple[str, ...] = ()
+    pair: PairPlace | None = None
+    word: Finding | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,19 @@ def parse_report(text: str) -> NodeStepReport:
         raise ValueError(f"not the report of a node step: {text[:200]!r} ({problem})") from problem
 
 
+def format_finding(finding: Finding) -> str:
+    """One finding, as a command line has it."""
+    return json.dumps(_fields(finding))
+
+
+def parse_finding(text: str) -> Finding:
+    """Read it back; raises ValueError for anything else."""
+    try:
+        return _finding(json.loads(text))
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise ValueError(f"not a finding: {text[:200]!r} ({problem})") from problem
+
+
 def _dump(report: NodeStepReport) -> str:
     fields: dict[str, Any] = {
         "operation": report.operation,
@@ -159,6 +176,7 @@ def _fields(finding: Finding) -> dict[str, Any]:
         "severity": finding.severity.value,
         "evidence": finding.evidence,
         "pods": finding.pods,
+        "value": finding.value,
     }
     return {key: value for key, value in fields.items() if value}
 
@@ -175,4 +193,5 @@ def _finding(fields: dict[str, Any]) -> Finding:
         severity=Severity(fields.get("severity", Severity.INFO)),
         evidence=fields.get("evidence", ""),
         pods=parse_pods(",".join(fields.get("pods", ()))),
+        value=float(fields.get("value", 0.0)),
     )

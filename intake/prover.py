@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from fleet.errors import Ambiguous, Refused, Transient
 from fleet.node import NodeState
-from fleet.proof import Why
+from fleet.proof import IN_SERVICE
 from fleet.proving import ProveTask
 from intake.admission import Rank
 from intake.settings import Settings
@@ -93,7 +93,7 @@ class Prover:
 
     def _task(self, node: NodeState, now: datetime) -> ProveTask | None:
         task = task_of(node, now)
-        asked = task and (self._given.rules.proves or task.why is Why.SWEEP)
+        asked = task and (self._given.rules.proves or task.why in IN_SERVICE)
         return task if asked else None
 
     def _is_due(self, node: NodeState, now: datetime) -> bool:

@@ -58,6 +58,7 @@ def render_proving(policy: Policy) -> str:
         f"  untold     {again}; then a new node is tried again later, more and more seldom",
         "  found      a fault like any other: hold, and its ladder; then it is proven anew",
         f"  sweep      {_sweep(policy)}",
+        f"  pairs      {_pairs(policy)}",
     ]
     dry = ["  (dry run: nothing is proven or swept)"] if policy.dry_run else []
     return "\n".join("\n".join(_folded(each)) for each in [*lines, *dry])
@@ -76,6 +77,18 @@ def _sweep(policy: Policy) -> str:
     return (
         f"idle nodes not proven for {every}, looked for every {look}, {sweep.at_once} at once,"
         f" within {most}; one that gets work first is let go"
+    )
+
+
+def _pairs(policy: Policy) -> str:
+    pairs = policy.proving.pairs
+    if pairs is None:
+        return "none: idle nodes are not tried with each other"
+    every, look = format_duration(pairs.every), format_duration(pairs.look)
+    return (
+        f"idle nodes not tried for {every}, looked for every {look}, {pairs.at_once} of one"
+        f" {' and '.join(pairs.within) or 'cluster'} at once; who fails with two that did well"
+        " with others is odd, and nobody is on the word of one pair"
     )
 
 

@@ -114,7 +114,29 @@ def a_sweep_rests_between_looks(policy: Policy) -> Iterator[Complaint]:
         yield Complaint(("proving", "sweep", "look"), what, "write 1h, or at least a minute")
 
 
+def pairs_are_looked_for_before_nodes_are_due_again(policy: Policy) -> Iterator[Complaint]:
+    """As for a sweep."""
+    pairs = policy.proving.pairs
+    if pairs and not pairs.look < pairs.every:
+        what = f"idle nodes are due again after {format_duration(pairs.every)}, and not looked for"
+        yield Complaint(("proving", "pairs", "look"), what, "shorten it, or raise every")
+
+
+def a_trial_has_time(policy: Policy) -> Iterator[Complaint]:
+    """Libraries alone take a minute to load, and two Pods that hang must end within a look."""
+    pairs = policy.proving.pairs
+    if pairs and not SHORTEST_ADDING_UP <= pairs.add_up <= LONGEST_ADDING_UP:
+        least, most = map(format_duration, (SHORTEST_ADDING_UP, LONGEST_ADDING_UP))
+        what = f"adding up is given {format_duration(pairs.add_up)}"
+        yield Complaint(("proving", "pairs", "add_up"), what, f"write {least} to {most}")
+    if pairs and pairs.look < SHORTEST_TRIAL:
+        what = f"a trial takes longer than {format_duration(pairs.look)}"
+        yield Complaint(("proving", "pairs", "look"), what, "write 6h, or at least 10m")
+
+
 SHORTEST_LOOK = timedelta(minutes=1)
+SHORTEST_ADDING_UP, LONGEST_ADDING_UP = timedelta(seconds=10), timedelta(minutes=30)
+SHORTEST_TRIAL = timedelta(minutes=10)
 
 POLICY_RULES = (
     PolicyRule(budget_scopes_are_unique),
@@ -127,4 +149,6 @@ POLICY_RULES = (
     PolicyRule(facts_have_time_to_come, needs=("limits.unknown_wait",)),
     PolicyRule(a_sweep_looks_before_nodes_are_due_again, needs=("proving.sweep",)),
     PolicyRule(a_sweep_rests_between_looks, needs=("proving.sweep",)),
+    PolicyRule(pairs_are_looked_for_before_nodes_are_due_again, needs=("proving.pairs",)),
+    PolicyRule(a_trial_has_time, needs=("proving.pairs",)),
 )

@@ -6,13 +6,12 @@ Pure. Whether a node has work is not known here: the watcher and this see Nodes,
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import Enum
 
 from fleet.fault import FaultName
 from fleet.finding import Verdict
 from fleet.node import NodeState
 from fleet.outcome import Outcome, OutcomeKind
-from fleet.proof import Why
+from fleet.proof import IN_SERVICE, Why
 from fleet.proving import ProofEnd, ProveTask
 from policies.own_conditions import read_own
 from policies.proving_terms import Sweep
@@ -49,13 +48,14 @@ def why_not(node: NodeState, now: datetime) -> str:
 def task_of(node: NodeState, now: datetime) -> ProveTask | None:
     """What the watcher asks for about a node with the taint, if it is its turn.
 
-    A sweep's taint is ours to take off whatever speaks against a proof: its run ends at once then.
+    A sweep's taint, and a trial's, is ours to take off whatever speaks against a proof: its run
+    ends at once then. Who was found odd waits for another trial.
     """
     taint = node.unproven
     if taint is None:
         return None
     why = Why.of(taint.value)
-    if why is not Why.SWEEP and why_not(node, now):
+    if why is Why.ODD or (why not in IN_SERVICE and why_not(node, now)):
         return None
     return ProveTask(node.identity, node.boot_id, why)
 
@@ -89,14 +89,17 @@ def room(nodes: Iterable[NodeState], sweep: Sweep) -> int:
     """How many more may be taken now. Whoever carries our taint counts until an incident has it:
     where a breaker keeps incidents from opening, sweeping stops by itself. What people keep to
     themselves stops nothing."""
-    ours = (Why.SWEEP, Why.FOUND)
-    out = [
+    return max(0, sweep.at_once - len(taken_out(nodes, (Why.SWEEP, Why.FOUND))))
+
+
+def taken_out(nodes: Iterable[NodeState], ours: Sequence[Why]) -> list[NodeState]:
+    """Nodes that carry our taint for one of these reasons, and that nobody else has."""
+    return [
         each
         for each in nodes
         if each.unproven and Why.of(each.unproven.value) in ours and each.mark is None
         if each.managed and each.pause is None
     ]
-    return max(0, sweep.at_once - len(out))
 
 
 def without_harmless(outcome: Outcome, harmless: Sequence[FaultName]) -> Outcome:
@@ -114,35 +117,18 @@ def without_harmless(outcome: Outcome, harmless: Sequence[FaultName]) -> Outcome
     return replace(outcome, kind=kind, reason="", detail=detail, findings=findings)
 
 
-class Next(Enum):
-    """What follows a try."""
-
-    PROVEN = "proven"
-    FOUND = "found"
-    AGAIN = "again"
-    STOPPED = "stopped"
-
-
-def after(outcome: Outcome) -> Next:
-    """What a try means. Could not tell is tried again; a premise that is gone stops the proof."""
+def after(outcome: Outcome) -> ProofEnd:
+    """How the proof ends if this was its last try. UNKNOWN is tried again, while there are tries; a
+    premise that is gone stops it."""
     match outcome.kind:
         case OutcomeKind.SUCCEEDED:
-            return Next.PROVEN
+            return ProofEnd.PROVEN
         case OutcomeKind.CANCELLED | OutcomeKind.SUPERSEDED:
-            return Next.STOPPED
+            return ProofEnd.STOPPED
         case OutcomeKind.PERMANENT if _saw_a_fault(outcome):
-            return Next.FOUND
+            return ProofEnd.FOUND
         case _:
-            return Next.AGAIN
-
-
-ENDS = {
-    Next.PROVEN: ProofEnd.PROVEN,
-    Next.FOUND: ProofEnd.FOUND,
-    Next.AGAIN: ProofEnd.UNKNOWN,
-    Next.STOPPED: ProofEnd.STOPPED,
-}
-"""How the proof ends with a last try that means this."""
+            return ProofEnd.UNKNOWN
 
 
 def _saw_a_fault(outcome: Outcome) -> bool:

@@ -10,9 +10,10 @@ from pydantic import Field, StrictInt, model_validator
 from fleet.check import Check
 from policies.durations import Duration, parse_duration
 from policies.limit_terms import Tries
+from policies.pairs_terms import Pairs
 from policies.terms import Terms
 
-NO_SWEEP = "none"
+NONE = "none"
 """How people write that idle nodes are left alone."""
 
 
@@ -37,7 +38,7 @@ class Sweep(Terms):
 
 
 def _none_is_written(schema: dict[str, Any]) -> None:
-    schema["anyOf"].append({"const": NO_SWEEP})
+    schema["anyOf"].append({"const": NONE})
 
 
 class Proving(Terms):
@@ -79,9 +80,22 @@ class Proving(Terms):
         json_schema_extra=_none_is_written,
     )
 
+    pairs: Pairs | None = Field(
+        default=None,
+        description="How idle nodes are tried in pairs, or none. Default none: it takes several"
+        " nodes at once, and torch in the image of step Pods.",
+        json_schema_extra=_none_is_written,
+    )
+
     @model_validator(mode="before")
     @classmethod
-    def _none_is_no_sweep(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("sweep") == NO_SWEEP:
-            return given | {"sweep": None}
-        return given
+    def _none_is_nothing(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        return {
+            key: None if key in _MAY_BE_NONE and each == NONE else each
+            for key, each in given.items()
+        }
+
+
+_MAY_BE_NONE = ("sweep", "pairs")

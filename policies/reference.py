@@ -9,6 +9,7 @@ from policies.fault_rules import FAULT_RULES
 from policies.fault_terms import Attempts, Drain, FaultTerms, Verify
 from policies.limit_terms import Limits
 from policies.meanings import MEANING
+from policies.pairs_terms import Pairs
 from policies.policy_rules import POLICY_RULES
 from policies.proving_terms import Proving, Sweep
 from policies.schema import Policy
@@ -63,6 +64,7 @@ _PARTS: tuple[tuple[str, type[Terms]], ...] = (
     ("scopes", ScopeLabels),
     ("proving", Proving),
     ("sweep", Sweep),
+    ("pairs", Pairs),
     ("limits", Limits),
 )
 _TITLES = {part.__name__: title for title, part in _PARTS}

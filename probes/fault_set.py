@@ -5,7 +5,8 @@ that is later than its last line (sequence numbers, not clocks), or with the dri
 nothing is to be done. A fault that a check reads as a level ends when the same check has passed
 often enough. What DCGM says ends with a boot or a repair, too: who set its watches may be gone, and
 what it still sees it says again. What only a step can look for (an active check) is found by one,
-and ends when the same check passes in a later one. Silence ends nothing.
+and ends when the same check passes in a later one; the word of a trial in pairs ends with a boot,
+too, since no node can look again alone. Silence ends nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
-from fleet.check import ACTIVE, Check
+from fleet.check import FOUND_BY_STEPS, PAIRS, Check
 from fleet.fault import Advice, Fault, FaultName, Severity
 from fleet.finding import Finding, Verdict
 from fleet.part import HOST, Part
@@ -118,8 +119,8 @@ class FaultSet:
         )
 
     def new_boot(self) -> None:
-        """End every fault of the log and of DCGM: they were of another boot."""
-        self._drop(lambda old: old.source in ("", Check.DCGM))
+        """End every fault of the log, of DCGM and of trials: they were of another boot."""
+        self._drop(lambda old: old.source in ("", Check.DCGM, PAIRS))
 
     def lapse(self, part: Part, at: datetime) -> None:
         """A part was repaired or proven then: what DCGM began to say before is believed no more."""
@@ -147,7 +148,7 @@ class FaultSet:
         """These checks of a step passed for a part then: what they alone can find ends."""
         self._drop(
             lambda old: (
-                old.source in ACTIVE
+                old.source in FOUND_BY_STEPS
                 and old.source in checks
                 and covers(part, old.claim.part)
                 and old.since <= at
@@ -162,6 +163,17 @@ class FaultSet:
             if old.claim.part == HOST or any(covers(scope, old.claim.part) for scope in parts)
         ]
         return tuple(each for each in checks if each in mine)
+
+    def said_by(self, check: str) -> tuple[Finding, ...]:
+        """What stands of a check, as it would say it again."""
+        claims = [old.claim for old in self.standing.values() if old.source == check]
+        return tuple(
+            Finding(
+                *(check, each.part, Verdict.FAULT, each.fault, each.code),
+                *(each.advice, each.severity, "it was said in this boot, and stands"),
+            )
+            for each in claims
+        )
 
     def of_log(self) -> "FaultSet":
         """Only what the log claims."""
@@ -185,7 +197,9 @@ class FaultSet:
     @property
     def levels(self) -> bool:
         """Whether a fault stands that only its check, run by the agent, can end."""
-        return any(old.source and old.source not in ACTIVE for old in self.standing.values())
+        return any(
+            old.source and old.source not in FOUND_BY_STEPS for old in self.standing.values()
+        )
 
     @property
     def waning(self) -> frozenset[str]:
@@ -275,7 +289,7 @@ def _speaks_for(well: Part, part: Part) -> bool:
 def _stands(old: Standing) -> bool:
     """Whether it was seen often enough; what the log or the driver itself says, it says once, and
     an active check takes its time to be sure."""
-    unambiguous = old.source in ("", *ACTIVE) or old.claim.verdict
+    unambiguous = old.source in ("", *FOUND_BY_STEPS) or old.claim.verdict
     return unambiguous or old.count >= strikes(old.source, old.claim.fault, old.claim.code)
 
 

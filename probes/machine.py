@@ -22,6 +22,8 @@ NVML_CHILD = "nvml-child"
 """A machine may have a program of this name that answers as `probes.nvml.child` does."""
 COMPUTE_CHILD = "compute-child"
 """The same for `probes.compute.child`."""
+PAIR_CHILD = "pair-child"
+"""The same for `probes.compute.pair`."""
 _NVML_IN = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib")
 """Where distributions keep the driver's libraries. Containers of the GPU Operator's driver: below
 `run/nvidia/driver`."""
@@ -87,10 +89,17 @@ class Machine:
 
     def compute_child(self, plan: str) -> tuple[list[str], dict[str, str]]:
         """The command that uses the GPUs as planned, and what it needs in its environment."""
+        return self._using_gpus(COMPUTE_CHILD, "probes.compute.child", plan)
+
+    def pair_child(self, plan: str) -> tuple[list[str], dict[str, str]]:
+        """The same for one side of a pair of nodes."""
+        return self._using_gpus(PAIR_CHILD, "probes.compute.pair", plan)
+
+    def _using_gpus(self, tool: str, module: str, plan: str) -> tuple[list[str], dict[str, str]]:
         try:
-            command = [self._find(COMPUTE_CHILD)]
+            command = [self._find(tool)]
         except Missing:
-            command = [sys.executable, "-m", "probes.compute.child"]
+            command = [sys.executable, "-m", module]
         return [*command, plan], {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
     @property

@@ -78,11 +78,19 @@ PROOF: Mapping[str, Timing] = {
     "prove-give-back": Timing(_retry(10), at_most=_ASK),
     "prove-taint": _CALL,
     "prove": _LONG,
+    "pair": _LONG,
     "prove-end": Timing(_retry(0), _HEARTBEAT),
 }
 """The steps of a proof. The last one is tried as long as its time lasts: a taint hangs on it."""
 PROOF_WAIT = timedelta(hours=1)
 """For a worker to take a step up, as for those of the ladder."""
+
+CHANGE_LIMIT = timedelta(minutes=5)
+"""For a step of a proof that only changes the node and looks at it."""
+TRIAL_LIMIT = timedelta(hours=6)
+"""How long a node is kept for a trial in pairs at most, whatever became of that."""
+PAIR_START = timedelta(minutes=5)
+"""For the two Pods of a pair to start and meet; adding up is policy."""
 
 TELL_TRY = timedelta(minutes=3)
 """For one try to tell people: the notifier may gather many tellings into one digest first."""

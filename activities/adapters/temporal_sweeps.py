@@ -1,11 +1,11 @@
-"""The Temporal Schedule by which a cluster's idle nodes are swept.
+"""The Temporal Schedules by which a cluster's idle nodes are swept, and tried in pairs.
 
-Every watcher that starts makes it, or brings it up to the policy. A person's pause of it stays.
+Every watcher that starts makes them, or brings them up to the policy. A person's pause stays.
 """
 
 import asyncio
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from temporalio.client import (
@@ -44,33 +44,64 @@ UNUSED = parse_duration("1h")
 """The interval of a schedule that is paused because there is none."""
 
 
-async def keep_schedule(temporal: Connection, cluster: str, policy: Policy) -> None:
-    """Bring the schedule up to the policy as soon as Temporal answers; then wait to be cancelled.
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One schedule: its id, which begins the ids of its runs, what it starts, and how often."""
+
+    id: str
+    workflow: str
+    look: timedelta | None
+    summary: str
+
+
+async def keep_schedules(temporal: Connection, cluster: str, policy: Policy) -> None:
+    """Bring the schedules up to the policy as soon as Temporal answers; then wait to be cancelled.
 
     Nodes are held and repaired without sweeps, so a Temporal that refuses is only said.
     """
     try:
         await reach("sweeps", lambda: schedule_sweeps(temporal.client, cluster, policy), None)
     except Refused as problem:
-        _log.error("what=no-sweeps schedule=%s why=%r", names.sweep_id(cluster), str(problem))
+        _log.error("what=no-sweeps cluster=%s why=%r", cluster, str(problem))
     await asyncio.Event().wait()
 
 
 async def schedule_sweeps(client: Client, cluster: str, policy: Policy) -> None:
-    """Make the schedule as the policy wants it, or change the one that is there."""
-    wanted = _schedule(cluster, policy)
+    """Make the schedules as the policy wants them, or change those that are there."""
+    proving = policy.proving
+    sweep = None if policy.dry_run else proving.sweep
+    pairs = None if policy.dry_run else proving.pairs
+    said = f"{cluster}: look for idle nodes"
+    sweeps = _Kind(
+        names.sweep_id(cluster),
+        names.SWEEP_WORKFLOW,
+        sweep.look if sweep else None,
+        f"{said} whose proof is old",
+    )
+    trials = _Kind(
+        names.pairs_id(cluster),
+        names.PAIRS_WORKFLOW,
+        pairs.look if pairs else None,
+        f"{said} to try with each other",
+    )
+    for each in (sweeps, trials):
+        await _keep(client, cluster, policy, each)
+
+
+async def _keep(client: Client, cluster: str, policy: Policy, kind: _Kind) -> None:
+    wanted = _schedule(cluster, policy, kind)
     attributes = TypedSearchAttributes([SearchAttributePair(CLUSTER, cluster)])
     try:
         await translated(
             client.create_schedule(
-                names.sweep_id(cluster),
+                kind.id,
                 wanted,
                 search_attributes=attributes,
                 rpc_timeout=RPC_TIMEOUT,
             )
         )
     except ScheduleAlreadyRunningError:
-        handle = client.get_schedule_handle(names.sweep_id(cluster))
+        handle = client.get_schedule_handle(kind.id)
         await translated(handle.update(lambda found: _updated(found, wanted)))
 
 
@@ -82,19 +113,18 @@ def _updated(found: ScheduleUpdateInput, wanted: Schedule) -> ScheduleUpdate:
     return ScheduleUpdate(wanted)
 
 
-def _schedule(cluster: str, policy: Policy) -> Schedule:
-    sweep = None if policy.dry_run else policy.proving.sweep
-    look = sweep.look if sweep else UNUSED
+def _schedule(cluster: str, policy: Policy, kind: _Kind) -> Schedule:
+    look = kind.look or UNUSED
     return Schedule(
         action=ScheduleActionStartWorkflow(
-            names.SWEEP_WORKFLOW,
+            kind.workflow,
             args=[cluster, ProveTerms.of(policy)],
-            id=names.sweep_id(cluster),
+            id=kind.id,
             task_queue=names.TASK_QUEUE,
-            static_summary=f"{cluster}: look for idle nodes whose proof is old",
+            static_summary=kind.summary,
             typed_search_attributes=TypedSearchAttributes([SearchAttributePair(CLUSTER, cluster)]),
         ),
         spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=look)], jitter=look / JITTER),
         policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=CATCH_UP),
-        state=ScheduleState(paused=sweep is None, note="" if sweep else NOTHING),
+        state=ScheduleState(paused=kind.look is None, note="" if kind.look else NOTHING),
     )

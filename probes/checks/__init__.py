@@ -8,7 +8,7 @@ What settles slowly is unknown for a while (`probes.settling`), whatever a check
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from fleet.check import Check
+from fleet.check import PAIRS, Check
 from fleet.finding import Finding, Verdict
 from fleet.part import HOST
 from probes.checks import (
@@ -23,6 +23,7 @@ from probes.checks import (
     left_overs,
     memory,
     nvlink,
+    pairs,
     pci,
     pcie,
     presence,
@@ -71,7 +72,7 @@ def run(names: Iterable[str], subject: Subject) -> tuple[Finding, ...]:
 
 def one(name: str, subject: Subject) -> tuple[Finding, ...]:
     """The findings of one check of a round that has begun."""
-    check = PASSIVE.get(name) or ACTIVE.get(name)
+    check = PASSIVE.get(name) or ACTIVE.get(name) or (pairs.check if name == PAIRS else None)
     if check is None:
         said = f"this version has no check {name!r}"
         return (Finding(name, HOST, Verdict.UNKNOWN, code="check:none", evidence=said),)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from fleet.check import ACTIVE, Check
+from fleet.check import ACTIVE, PAIRS, Check
 from fleet.fault import FaultName
 from probes.fault_set import strikes
 from probes.flaps import LIMITS
@@ -181,6 +181,12 @@ ABOUT: Mapping[Check, About] = MappingProxyType(
     }
 )
 
+BETWEEN_NODES = (
+    *(FaultName.NIC_DEGRADED, FaultName.FABRIC_NOT_READY),
+    *(FaultName.WRONG_RESULTS, FaultName.SLOW),
+)
+"""What a trial in pairs can name; `fabric-not-ready` where the nodes share an NVLink domain."""
+
 LEFT_OUT: Mapping[str, str] = MappingProxyType(
     {
         "inforom (A6)": "asking NVML takes long on some boards; Xid 93 and 125, NVML's refusal of a"
@@ -201,14 +207,25 @@ LEFT_OUT: Mapping[str, str] = MappingProxyType(
         " the link's state tell",
         "power smoothing (G6)": "Xid 162-165 tell of it and move nothing",
         "EFA remote errors (H6)": "they accuse another node",
-        "pairs of nodes (J4)": "who is to blame is told by `policies/pairwise.py`, and ranks can"
-        " add up over nodes, but nothing starts them on two nodes yet",
         "two jobs of one namespace that fail on one GPU": "whether they are one work only the API"
         " server says, which the agent does not ask (decision 27)",
         "memory, zombies, process ids (I2)": "the kubelet's own conditions say so",
     }
 )
 """Checks of others that are not here, each with its reason."""
+
+
+_BETWEEN_NODES = (
+    "## Between nodes",
+    "",
+    f"`{PAIRS}` (J4) takes two nodes, so no policy lists it among checks: a trial does it"
+    " (`proving.pairs`, docs/operating.md). Two pinned Pods greet each other on the hosts' network;"
+    " then one rank a GPU on both adds up with all others, on torch.distributed. A pair that hangs,"
+    " breaks off, adds up wrong, or is far slower than others of its trial has failed: *unknown*"
+    " of both. Named is only who failed with two partners that did well with others, as"
+    f" {', '.join(BETWEEN_NODES)}; for as long as its boot lasts, or until a pair of it does well."
+    " A pair of two that both do well with others accuses what is between them: the card says so.",
+)
 
 
 def as_page() -> str:
@@ -238,6 +255,7 @@ def as_page() -> str:
         "",
     ]
     lines += _graces()
+    lines += [*_BETWEEN_NODES, ""]
     lines += ["## Left out", "", "| what | why |", "| --- | --- |"]
     lines += [f"| {what} | {why} |" for what, why in LEFT_OUT.items()]
     return "\n".join(lines) + "\n"

@@ -61,7 +61,7 @@ def check(subject: Subject) -> tuple[Finding, ...]:
     if seen.missing:
         said = "no NVML library on this machine: nobody can tell whether its GPUs are idle"
         return (unknown(Check.ALL_REDUCE, HOST, "all-reduce:no-nvml", said),)
-    unfit_ = unusable(Check.ALL_REDUCE, seen) or tuple(_busy(subject, seen))
+    unfit_ = unusable(Check.ALL_REDUCE, seen) or tuple(busy(subject, seen, Check.ALL_REDUCE))
     if unfit_:
         return unfit_
     if len(seen.gpus) < 2:
@@ -77,13 +77,14 @@ def check(subject: Subject) -> tuple[Finding, ...]:
     return judge(run, len(seen.gpus), baselines.load(subject.machine.root)[0])
 
 
-def _busy(subject: Subject, seen: View) -> Iterator[Finding]:
+def busy(subject: Subject, seen: View, check: str) -> Iterator[Finding]:
+    """Why not every GPU of the node may be used by a check that needs them all."""
     for gpu in seen.gpus:
         if gpu.handle is not None or not gpu.pci:
             said = f"GPU {gpu.index} of NVML cannot be asked"
-            yield unknown(Check.ALL_REDUCE, HOST, "nvml:no-handle", said)
-        elif why_not := unfit(gpu, Check.ALL_REDUCE):
-            yield unknown(Check.ALL_REDUCE, subject.naming.gpu(gpu.pci), *why_not)
+            yield unknown(check, HOST, "nvml:no-handle", said)
+        elif why_not := unfit(gpu, check):
+            yield unknown(check, subject.naming.gpu(gpu.pci), *why_not)
 
 
 def _by_nccl_tests(subject: Subject, gpus: int, seconds: float) -> _Run | None:

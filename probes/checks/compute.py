@@ -85,7 +85,7 @@ def choose(gpus: Iterable[GpuView], subject: Subject) -> Chosen:
     return Chosen(parts, witnesses[:WITNESSES], tuple(left))
 
 
-def unfit(gpu: GpuView, check: Check = Check.COMPUTE) -> tuple[str, str] | None:
+def unfit(gpu: GpuView, check: str = Check.COMPUTE) -> tuple[str, str] | None:
     """Code and words for why a check may not use a GPU, None where it may."""
     processes = gpu.value("processes")
     if not isinstance(processes, tuple):

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding, Verdict
+from fleet.pair import PairPlace
 from fleet.part import HOST, Part
 from probes import upsets
 from probes.child import GRACE, Ended, Tool
@@ -37,7 +38,9 @@ class Subject:
     `keep_open` are locks that live as long as its children, `counts` how many of which things the
     checks of this round found (by their names in `expectations`), `heard` which tools have ever
     answered here, `kept` what must outlive a restart. `scope` is what active checks may use; they
-    have to be over by `until`, in monotonic seconds; None: they have their own limits only.
+    have to be over by `until`, in monotonic seconds; None: they have their own limits only. `pair`
+    is where another node is met, `word` what a trial in pairs has concluded, `said_by_trials` what
+    an earlier one did.
     """
 
     machine: Machine
@@ -53,6 +56,9 @@ class Subject:
     at: float = 0.0
     scope: tuple[Part, ...] = (HOST,)
     until: float | None = None
+    pair: PairPlace | None = None
+    word: Finding | None = None
+    said_by_trials: tuple[Finding, ...] = ()
     clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC), repr=False)
     _upsets: tuple[Upset, ...] | None = field(default=None, init=False)
     _view: View | None = field(default=None, init=False)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-HALF, HOST_LINK, ALL_REDUCE = "half", "host", "all-reduce"
-"""Products in half precision; copies to or from the host; `all-reduce-N` among N GPUs."""
+HALF, HOST_LINK, ALL_REDUCE, PAIR = "half", "host", "all-reduce", "pair"
+"""Products in half precision; copies to or from the host; `all-reduce-N` among N GPUs of a node;
+`pair-N` among N GPUs of two nodes, of which none are shipped: nobody's network is ours."""
 OWN = "etc/gpumend/baselines.csv"
 _UNITS = {"Tflop/s": 1e12, "GB/s": 1e9}
 _SIZE_LIMIT = 65_536

@@ -100,7 +100,7 @@ class NcclGroup:
         self._distributed = torch.distributed
         self._distributed.init_process_group(
             "nccl",
-            init_method=f"tcp://{at[0]}:{at[1]}",
+            init_method=f"tcp://[{at[0]}]:{at[1]}" if ":" in at[0] else f"tcp://{at[0]}:{at[1]}",
             rank=rank,
             world_size=world,
             timeout=timedelta(seconds=seconds),

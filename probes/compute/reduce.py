@@ -44,7 +44,8 @@ class RankSaid:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """PLAN is that of rank 0, whose `gpu` are all GPUs, joined by commas; 0 when all ends well.
+    """PLAN is that of the first rank here, whose `gpu` are all GPUs here, joined by commas; 0 when
+    all ends well.
 
     Port 0 is one that is free.
     """
@@ -76,7 +77,10 @@ def _wait(rank: "subprocess.Popen[bytes]", until: float) -> int | None:
 
 def _plans(plan: RankPlan) -> list[RankPlan]:
     gpus = plan.gpu.split(",")
-    return [replace(plan, rank=rank, gpu=gpu) for rank, gpu in enumerate(gpus[: plan.world])]
+    return [
+        replace(plan, rank=rank, gpu=gpu)
+        for rank, gpu in enumerate(gpus[: plan.world], start=plan.rank)
+    ]
 
 
 def _free_port(host: str) -> int:
@@ -98,13 +102,14 @@ def read(output: str) -> dict[int, RankSaid]:
     return said
 
 
-def summed(said: Mapping[int, RankSaid], world: int) -> Reduced:
-    """What it came to: the slowest rank's median counts, without its first."""
+def summed(said: Mapping[int, RankSaid], world: int, here: int | None = None) -> Reduced:
+    """What it came to: the slowest rank's median counts, without its first. Of the `world` so many
+    are `here`, and all where nothing is said."""
     told = [each for each in said.values() if len(each.times) > 1]
     slowest = max((median(each.times[1:]) for each in told), default=0.0)
     size = max((each.size for each in told), default=0)
     models = {each.model for each in said.values()}
-    whole = len(told) == world and all(each.ended for each in told)
+    whole = len(told) == (here or world) and all(each.ended for each in told)
     return Reduced(
         ranks=sum(each.met for each in said.values()),
         model=models.pop() if len(models) == 1 else "",

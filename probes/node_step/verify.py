@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from fleet.check import ACTIVE, Check
+from fleet.check import FOUND_BY_STEPS, PAIRS, Check
 from fleet.fault import FaultName
 from fleet.finding import WORST_FIRST, Finding, Verdict
 from fleet.part import HOST, Part
@@ -95,6 +95,8 @@ def _look(
     subject.until = time.monotonic() + (request.not_after - now).total_seconds()
     subject.name_gpus()
     apply_records(memory.faults, read_records(machine.state, request.boot_id))
+    subject.pair, subject.word = request.pair, request.word
+    subject.said_by_trials = memory.faults.said_by(PAIRS)
     asked = _asked(memory.faults, request, parts)
     said = [each for each in checks.run(asked, subject) if _concerns(each, parts)]
     log, through = kernel_log.check(machine, subject.naming, parts, now, accept)
@@ -109,7 +111,7 @@ def _look(
 def _asked(faults: FaultSet, request: NodeStepRequest, parts: Sequence[Part]) -> list[str]:
     """The checks of the request, and those active ones whose findings stand: nothing else could
     end them."""
-    theirs = faults.found_by(ACTIVE, parts)
+    theirs = faults.found_by(FOUND_BY_STEPS, parts)
     asked = dict.fromkeys((*request.checks, *theirs))
     return [name for name in asked if name != Check.KERNEL_LOG]
 
@@ -125,7 +127,7 @@ def _found(
     active = tuple(
         (each.check, Claim(each.part, each.fault, each.code, each.advice, each.severity))
         for each in found
-        if each.fault and each.check in ACTIVE
+        if each.fault and each.check in FOUND_BY_STEPS
     )
     if active:
         record = Record(

@@ -22,6 +22,8 @@ class Ail(StrEnum):
 
     DRIVER_HANG = "driver-hang"
     MISSING_ADAPTER = "missing-adapter"
+    BAD_NETWORK = "bad-network"
+    SLOW_NETWORK = "slow-network"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ DRIVER = "550.144.03"
 VENDOR, DEVICE, CLASS = 0x10DE, 0x2330, 0x030200
 CONFIG_BYTES = 256
 
-TOOLS = ("nvidia-smi", "nvml-child", "compute-child", "all_reduce_perf", "systemctl")
+TOOLS = ("nvidia-smi", "nvml-child", "compute-child", "all_reduce_perf", "pair-child", "systemctl")
 
 BOOT_LINES = (
     "Linux version 6.8.0-1021 (gcc 13.2.0) #23 SMP",

@@ -12,6 +12,7 @@ from simulator.hardware.compute import all_reduce_perf, compute_child
 from simulator.hardware.hang import hang_with
 from simulator.hardware.machine import Machine
 from simulator.hardware.nvml import nvml_child
+from simulator.hardware.pairing import pair_child
 from simulator.hardware.power import NoPower, Signal
 from simulator.hardware.root import DRIVER, MODEL
 from simulator.hardware.state import Gone, Gpu, Hardware, InUse
@@ -173,6 +174,7 @@ TOOLS = {
     "nvml-child": nvml_child,
     "compute-child": compute_child,
     "all_reduce_perf": all_reduce_perf,
+    "pair-child": pair_child,
     "systemctl": systemctl,
 }
 

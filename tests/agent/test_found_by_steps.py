@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fleet.check import ACTIVE, Check
+from fleet.check import ACTIVE, PAIRS, Check
 from fleet.fault import Advice, FaultName, Severity
 from fleet.finding import Finding, Verdict
 from fleet.part import HOST, Part
@@ -103,6 +103,24 @@ def test_only_so_many_are_kept():
     faults = FaultSet()
     apply_records(faults, [found(1, *many)])
     assert len(faults.standing) == CLAIM_LIMIT
+
+
+def test_the_word_of_a_trial_in_pairs_ends_with_its_boot_or_when_a_pair_does_well():
+    odd = Claim(HOST, FaultName.NIC_DEGRADED, "pairs:hung", Advice.HOLD, Severity.FATAL)
+    faults = FaultSet()
+    apply_records(faults, [found(1, odd, check=PAIRS)])
+    assert [each.key for each in faults.faults(Naming())] == ["host nic-degraded"]
+    assert [(each.fault, each.code) for each in faults.said_by(PAIRS)] == [
+        (FaultName.NIC_DEGRADED, "pairs:hung")
+    ]
+    assert not faults.levels
+    apply_records(faults, [passed(2, check=Check.ADAPTERS)])
+    assert faults.faults(Naming())
+    apply_records(faults, [passed(3, check=PAIRS)])
+    assert not faults.faults(Naming())
+    apply_records(faults, [found(4, odd, check=PAIRS)])
+    faults.new_boot()
+    assert not faults.faults(Naming())
 
 
 @pytest.fixture

@@ -105,6 +105,7 @@ def test_what_is_left_out_takes_the_smallest_power() -> None:
             "tries": 3,
             "pause": "5m",
             "sweep": None,
+            "pairs": None,
         },
         "limits": {
             "lease_wait": "24h",

@@ -82,13 +82,4 @@ class SickMachine:
 def _request(command: list[str]) -> NodeStepRequest:
     parser = argparse.ArgumentParser()
     node_step.configure(parser)
-    given = parser.parse_args(command[2:])
-    return NodeStepRequest(
-        given.operation,
-        given.incident,
-        Step(given.step),
-        given.boot_id,
-        given.not_after,
-        tuple(given.parts),
-        tuple(given.checks),
-    )
+    return node_step.request_of(parser.parse_args(command[2:]))

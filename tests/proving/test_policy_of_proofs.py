@@ -11,12 +11,12 @@ from fleet.fault import FaultName
 from fleet.names import MANAGED_LABEL
 from fleet.node import NodeState
 from fleet.outcome import Outcome, OutcomeKind
-from fleet.proof import NEVER, Proof, Why, format_proof, parse_proof
+from fleet.proof import IN_SERVICE, NEVER, Proof, Why, format_proof, parse_proof
+from fleet.proving import ProofEnd
 from policies.document import PolicyErrors, default_policy, load
 from policies.explain import render_proving
 from policies.prove_terms import ProveTerms
 from policies.proving import (
-    Next,
     after,
     due,
     in_turn,
@@ -59,7 +59,13 @@ def test_why_a_node_is_not_to_be_proven_now(about, why):
 
 @pytest.mark.parametrize(
     ("value", "why"),
-    [("", Why.JOINED), ("sweep", Why.SWEEP), ("found", Why.FOUND), ("karpenter", Why.JOINED)],
+    [
+        ("", Why.JOINED),
+        ("sweep", Why.SWEEP),
+        ("found", Why.FOUND),
+        ("pairs", Why.PAIRS),
+        ("karpenter", Why.JOINED),
+    ],
 )
 def test_the_value_of_the_taint_says_why_and_anything_foreign_is_a_new_node(value, why):
     node = a_node(taints=[{**taint(), "value": value}])
@@ -70,15 +76,17 @@ def test_the_value_of_the_taint_says_why_and_anything_foreign_is_a_new_node(valu
 
 def test_nobody_is_asked_for_without_the_taint_or_while_an_incident_has_the_node():
     assert task_of(a_node(), NOW) is None
+    assert task_of(a_node(taints=[taint(Why.ODD)]), NOW) is None, "only a trial tells"
     assert task_of(a_node(taints=[taint()], marked=mark()), NOW) is None
     assert task_of(a_node(taints=[taint(Why.FOUND)], unschedulable=True), NOW) is None
 
 
 @pytest.mark.parametrize("about", [{"marked": mark()}, {"unschedulable": True}, {"ready": "False"}])
-def test_what_a_sweep_left_on_a_node_is_asked_for_whatever_speaks_against_a_proof(about):
-    task = task_of(a_node(taints=[taint(Why.SWEEP)], **about), NOW)
+@pytest.mark.parametrize("why", IN_SERVICE)
+def test_what_a_sweep_left_on_a_node_is_asked_for_whatever_speaks_against_a_proof(about, why):
+    task = task_of(a_node(taints=[taint(why)], **about), NOW)
     assert task is not None
-    assert task.why is Why.SWEEP
+    assert task.why is why
 
 
 def proof(proven: datetime | None = None, tried: datetime | None = None) -> str:
@@ -119,10 +127,13 @@ def test_never_due_is_a_node_that_is_sick_taken_or_not_in_service(about):
     assert due([a_node(**about)], WEEK, NOW) == ()
 
 
-def test_a_node_whose_agent_says_nothing_is_not_well():
-    manifest_without = a_node()
-    assert not sick(manifest_without, NOW)
-    assert sick(a_node(boot="boot-2", faults=(FAULT,)), NOW)
+def test_a_node_whose_agent_says_nothing_or_speaks_of_another_boot_is_not_well():
+    well = a_node()
+    assert not sick(well, NOW)
+    silent = [each for each in well.conditions if each.type == "Ready"]
+    assert sick(replace(well, conditions=tuple(silent)), NOW)
+    assert sick(replace(well, boot_id="boot-2"), NOW)
+    assert sick(a_node(faults=(FAULT,)), NOW)
 
 
 def test_where_many_are_busy_each_turn_looks_at_others():
@@ -160,13 +171,13 @@ KIND = OutcomeKind
 @pytest.mark.parametrize(
     ("outcome", "what"),
     [
-        (Outcome(KIND.SUCCEEDED, findings=(OK,)), Next.PROVEN),
-        (Outcome(KIND.PERMANENT, findings=(SICK, UNKNOWN)), Next.FOUND),
-        (Outcome(KIND.PERMANENT, "refused"), Next.AGAIN),
-        (Outcome(KIND.TRANSIENT, findings=(UNKNOWN,)), Next.AGAIN),
-        (Outcome(KIND.AMBIGUOUS), Next.AGAIN),
-        (Outcome(KIND.CANCELLED, "in-use"), Next.STOPPED),
-        (Outcome(KIND.SUPERSEDED), Next.STOPPED),
+        (Outcome(KIND.SUCCEEDED, findings=(OK,)), ProofEnd.PROVEN),
+        (Outcome(KIND.PERMANENT, findings=(SICK, UNKNOWN)), ProofEnd.FOUND),
+        (Outcome(KIND.PERMANENT, "refused"), ProofEnd.UNKNOWN),
+        (Outcome(KIND.TRANSIENT, findings=(UNKNOWN,)), ProofEnd.UNKNOWN),
+        (Outcome(KIND.AMBIGUOUS), ProofEnd.UNKNOWN),
+        (Outcome(KIND.CANCELLED, "in-use"), ProofEnd.STOPPED),
+        (Outcome(KIND.SUPERSEDED), ProofEnd.STOPPED),
     ],
 )
 def test_what_a_try_means(outcome, what):
@@ -176,16 +187,16 @@ def test_what_a_try_means(outcome, what):
 @pytest.mark.parametrize(
     ("findings", "what"),
     [
-        ((TOLD, OK), Next.PROVEN),
-        ((TOLD,), Next.PROVEN),
-        ((TOLD, UNKNOWN), Next.AGAIN),
-        ((TOLD, SICK), Next.FOUND),
+        ((TOLD, OK), ProofEnd.PROVEN),
+        ((TOLD,), ProofEnd.PROVEN),
+        ((TOLD, UNKNOWN), ProofEnd.UNKNOWN),
+        ((TOLD, SICK), ProofEnd.FOUND),
     ],
 )
 def test_a_fault_that_no_incident_takes_up_keeps_no_node_from_work(findings, what):
     tried = Outcome(KIND.PERMANENT, "fault-found", findings=findings)
     assert after(without_harmless(tried, (FaultName.THERMAL,))) is what
-    assert after(tried) is Next.FOUND
+    assert after(tried) is ProofEnd.FOUND
 
 
 @pytest.mark.parametrize("terms", ["hold: no", "dry_run: yes"])
@@ -201,7 +212,7 @@ def test_a_memory_that_cannot_be_read_is_none(text):
 
 
 def test_a_memory_is_read_back():
-    known = Proof(ago(days=1), NOW)
+    known = Proof(ago(days=1), NOW, ago(days=2), ago(days=3))
     assert parse_proof(format_proof(known)) == known
 
 
@@ -220,6 +231,11 @@ def mistakes(text: str) -> list[str]:
         ("  sweep: {look: 5s}", "3 proving.sweep.look: a look more often than every 1m"),
         ("  sweep: {at_once: 0}", "3 proving.sweep.at_once: 0 is too small"),
         ("  sweep: weekly", "3 proving.sweep: 'weekly' is not a mapping"),
+        ("  pairs: {every: 1d, look: 2d}", "3 proving.pairs.look: idle nodes are due again"),
+        ("  pairs: {add_up: 5s}", "3 proving.pairs.add_up: adding up is given 5s"),
+        ("  pairs: {look: 5m}", "3 proving.pairs.look: a trial takes longer than 5m"),
+        ("  pairs: {at_once: 2}", "3 proving.pairs.at_once: 2 is too small"),
+        ("  pairs: {port: 80}", "3 proving.pairs.port: 80 is too small"),
         ("  trys: 3", "3 proving.trys: there is no key 'trys' here"),
     ],
 )
@@ -229,9 +245,10 @@ def test_a_mistake_about_proofs_is_named_with_its_line(text, said):
 
 def test_what_is_left_out_sweeps_nothing_and_the_shipped_policy_sweeps_weekly():
     assert load("faults: {}", "p").proving == Proving()
-    assert Proving().sweep is None
-    assert load("faults: {}\nproving: {sweep: none}", "p").proving.sweep is None
-    assert default_policy().proving.sweep == Sweep()
+    assert (Proving().sweep, Proving().pairs) == (None, None)
+    nothing = load("faults: {}\nproving: {sweep: none, pairs: none}", "p").proving
+    assert (nothing.sweep, nothing.pairs) == (None, None)
+    assert (default_policy().proving.sweep, default_policy().proving.pairs) == (Sweep(), None)
     assert Sweep().model_dump(mode="json") == {"every": "7d", "look": "1h", "at_once": 1}
 
 

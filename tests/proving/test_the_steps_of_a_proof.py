@@ -12,7 +12,7 @@ from activities.pinned_pod import PinnedPods
 from activities.prove import ProveActivities
 from fleet.names import HOLD_EFFECT, UNPROVEN_TAINT
 from fleet.outcome import OutcomeKind
-from fleet.proof import Why
+from fleet.proof import BY_TRIALS, Why
 from fleet.proving import ProofEnd
 from fleet.reason import BOOT_CHANGED, FAULT_STANDS
 from fleet.step import NodeStepResult, Step
@@ -171,7 +171,8 @@ async def test_after_a_pass_the_taint_comes_off_and_the_node_remembers_when(clus
         after = await cluster.node(f"n{number}")
         assert outcome.kind is OutcomeKind.SUCCEEDED
         assert taints(after) == {"example.com/mine": "x"}
-        assert after.proof.proven >= request.since
+        proven = after.proof.paired if why in BY_TRIALS else after.proof.proven
+        assert proven >= request.since
         again = await temporal.run(steps(cluster).end, request)
         assert again.kind is OutcomeKind.SUCCEEDED, "an answer that was lost is seen, not repeated"
         assert len(cluster.writes(verb="patch", path="/nodes/")) == number
@@ -223,6 +224,11 @@ LEFT = [
     (Why.JOINED, ProofEnd.UNKNOWN, ""),
     (Why.FOUND, ProofEnd.UNKNOWN, "found"),
     (Why.FOUND, ProofEnd.STOPPED, "found"),
+    (Why.PAIRS, ProofEnd.FOUND, "odd"),
+    (Why.PAIRS, ProofEnd.UNKNOWN, None),
+    (Why.PAIRS, ProofEnd.STOPPED, None),
+    (Why.ODD, ProofEnd.UNKNOWN, "odd"),
+    (Why.ODD, ProofEnd.FOUND, "odd"),
 ]
 
 

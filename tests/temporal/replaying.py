@@ -10,7 +10,9 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer
 
 from workflows.disruption_budget import DisruptionBudget
+from workflows.keep import KeepForPairs
 from workflows.node_remediation import NodeRemediation
+from workflows.pairs import TryInPairs
 from workflows.prove import ProveNode
 from workflows.sandbox import RUNNER
 from workflows.sweep import SweepNodes
@@ -19,7 +21,10 @@ from workflows.sweep import SweepNodes
 async def replay(histories: dict[str, str]) -> int:
     """Return how many histories were replayed; raise on the first that does not fit the code."""
     replayer = Replayer(
-        workflows=[NodeRemediation, DisruptionBudget, ProveNode, SweepNodes],
+        workflows=[
+            *(NodeRemediation, DisruptionBudget, ProveNode, SweepNodes),
+            *(TryInPairs, KeepForPairs),
+        ],
         data_converter=pydantic_data_converter,
         workflow_runner=RUNNER,
     )
