@@ -66,6 +66,11 @@ CONTRADICTIONS = {
         "proving.sweep.look",
     ),
     "a_sweep_rests_between_looks": ("proving: {sweep: {look: 59s}}", "proving.sweep.look"),
+    "pairs_are_looked_for_before_nodes_are_due_again": (
+        "proving: {pairs: {every: 6h}}",
+        "proving.pairs.look",
+    ),
+    "a_trial_has_time": ("proving: {pairs: {add_up: 9s}}", "proving.pairs.add_up"),
 }
 
 

@@ -14,7 +14,7 @@ from fleet.finding import Finding, Verdict
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.part import HOST
 from fleet.proof import Proof, Why, format_proof
-from fleet.proving import ProofEnd
+from fleet.proving import ProofEnd, ProveTask
 from policies.amounts import Percent
 from policies.flocks import (
     LEAST,
@@ -124,7 +124,7 @@ outcomes = st.sampled_from(
 )
 @settings(max_examples=80)
 def test_whoever_is_told_to_be_odd_was_in_two_pairs_that_failed(trial):
-    pairs = [Tried(*names, course, "", pace) for names, (course, pace) in trial]
+    pairs = [Tried(one, other, course, "", pace) for (one, other), (course, pace) in trial]
     judgement = judge("abcdef", courses(pairs, HALF))
     for node in judgement.odd:
         failed = {
@@ -230,7 +230,7 @@ def test_nodes_are_tried_with_those_that_share_what_policy_says_and_have_as_many
     nodes.append(replace(four, allocatable={"nvidia.com/gpu": "4"}))
 
     def of(pairs: Pairs) -> list[tuple[list[str], bool]]:
-        found: dict[str, list] = {}
+        found: dict[str, list[ProveTask]] = {}
         for node in nodes:
             found.setdefault(flock_of(node, pairs, ScopeLabels()), []).append(task_in_pairs(node))
         return [

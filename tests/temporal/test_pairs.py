@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from temporalio import activity
@@ -105,7 +106,7 @@ async def trying(
     world: World,
     given: ProveTerms | None = None,
     runner: WorkflowRunner = FAST,
-) -> AsyncIterator[WorkflowHandle]:
+) -> AsyncIterator[WorkflowHandle[TryInPairs, Swept]]:
     queue = f"q-{uuid.uuid4()}"
     steps = world.steps("prove-taint", "prove", "prove-end")
     worker = Worker(
@@ -127,12 +128,12 @@ async def trying(
         )
 
 
-async def card(handle: WorkflowHandle) -> str:
+async def card(handle: WorkflowHandle[Any, Any]) -> str:
     asked = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
     return str(asked.current_details)
 
 
-def keeper(client: Client, task: ProveTask) -> WorkflowHandle:
+def keeper(client: Client, task: ProveTask) -> WorkflowHandle[Any, Any]:
     node = task.node
     return client.get_workflow_handle(
         names.prove_workflow_id(node.cluster, node.name, node.machine)
@@ -233,7 +234,7 @@ async def test_a_trial_that_is_ended_early_gives_everything_back_in_order(server
         if how == "cancel":
             swept: Swept = await handle.result()
             assert swept == Swept({"stopped": 3}, "cancelled", 3)
-            await record(handle)
+            await record(handle, "trial-that-is-cancelled")
             assert world.paired == [], "the Pods of a pair end before its nodes serve again"
         else:
             described = await handle.describe()
