@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.cluster import Temporal, cluster_in
+from tests.order import ByFile, turn
 
 # A machine under load is no failure: examples are counted, not timed. One commit tries the same
 # examples everywhere, so that a failure is the commit's; GPUMEND_SEARCH=1 looks for new ones.
@@ -28,6 +29,16 @@ def pytest_xdist_auto_num_workers(config):
     """One more than there are cores: whoever runs a demo mostly waits."""
     del config
     return (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_modifyitems(items):
+    """In the order of `tests/order.py`; the order within a file stays."""
+    items.sort(key=turn)
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """Also by `tests/order.py`."""
+    return ByFile(config, log)
 
 
 @pytest.fixture
