@@ -12,7 +12,7 @@ from fleet.decision import Act, Ask, Close, Decision, HandOff, Wait
 from fleet.incident import Incident
 from fleet.instant import format_instant
 from fleet.order import Order, Verb
-from workflows.operators import Ignored
+from policies.carried import Ignored
 
 DRY_RUN = "DRY RUN, nothing is touched: "
 MOST_LINES = 8

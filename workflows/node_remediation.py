@@ -19,7 +19,6 @@ from temporalio.exceptions import FailureError
 
 from workflows import counting, drive, performing
 from workflows.card import answers, card_of, headline, in_short
-from workflows.operators import Ignored
 from workflows.people import People, fitting
 from workflows.telling import Teller
 from workflows.timing import DECIDE_RETRY, DECIDE_TIMEOUT
@@ -35,6 +34,7 @@ with workflow.unsafe.imports_passed_through():
     from fleet.outcome import Outcome, OutcomeKind
     from fleet.report import Report
     from fleet.step import REPAIRS, Step
+    from policies.carried import Carried
     from policies.decide import decide
     from policies.engine_fault import without_decision
     from policies.ladder import Ending
@@ -43,18 +43,6 @@ with workflow.unsafe.imports_passed_through():
     from policies.scene import Scene
     from policies.schema import Policy
     from policies.skipping import skippable
-
-
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """What a run hands to the next: everything but the arguments that never change."""
-
-    incident: Incident | None = None
-    unheard: tuple[Message, ...] = ()
-    steps: tuple[str, ...] = ()
-    asked: Ask | None = None
-    ignored: tuple[Ignored, ...] = ()
-    told: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,5 @@
 """Which order of a person an incident takes in its present state. The answer to no says why."""
 
-from dataclasses import dataclass
-from datetime import datetime
-
 from fleet.decision import Ask, Decision
 from fleet.incident import Incident
 from fleet.instant import format_instant
@@ -10,15 +7,6 @@ from fleet.names import PAUSE_ANNOTATION
 from fleet.order import ANSWERS, MOST_CHARACTERS, Order, Said, Verb
 from fleet.outcome import OutcomeKind
 from fleet.step import Step
-
-
-@dataclass(frozen=True, slots=True)
-class Ignored:
-    """A signal that changed nothing, and why: nobody waits for the answer to a signal."""
-
-    what: str
-    why: str
-    at: datetime
 
 
 def refusal(verb: Verb, said: Said, incident: Incident, decision: Decision | None) -> str | None:

@@ -15,7 +15,6 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from workflows import operators
-from workflows.operators import Ignored
 
 with workflow.unsafe.imports_passed_through():
     from fleet import names
@@ -24,6 +23,7 @@ with workflow.unsafe.imports_passed_through():
     from fleet.message import Message
     from fleet.order import ANSWERS, EXAMPLE, EXAMPLE_ANSWER, Order, Said, Verb, read_said
     from fleet.step import Step
+    from policies.carried import Ignored
 
 MOST_IGNORED = 8
 """Signals that changed nothing, as shown on the card; the history has them all."""

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.envconfig import ClientConfig
 from temporalio.runtime import (
     LogForwardingConfig,
@@ -20,6 +19,7 @@ from temporalio.runtime import (
 )
 from temporalio.service import RPCError
 
+from activities.adapters.payloads import DATA_CONVERTER
 from activities.adapters.reaching import reach
 from fleet.errors import Transient
 
@@ -65,7 +65,7 @@ async def connect(runtime: Runtime | None = None) -> Client:
     try:
         return await Client.connect(
             **settings,
-            data_converter=pydantic_data_converter,
+            data_converter=DATA_CONVERTER,
             runtime=runtime or _quiet_runtime(),
         )
     except (RuntimeError, RPCError) as problem:

@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 
 from temporalio import activity, workflow
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Worker
 
+from activities.adapters.payloads import DATA_CONVERTER
 from activities.adapters.temporal_budget import TemporalBudget
 from activities.coalescer import Coalescer
 from console.collecting import rarely
@@ -76,7 +76,7 @@ def ask_of(number: int, cluster: str) -> Ask:
 
 async def main(address: str, cluster: str, first: int, count: int, most: int) -> None:
     """Serve the budget's queue, and do as stdin says; `most` are the asks in one update."""
-    client = await Client.connect(address, data_converter=pydantic_data_converter)
+    client = await Client.connect(address, data_converter=DATA_CONVERTER)
     coalescer = Coalescer(TemporalBudget(lambda: client, cluster).exchange, most)
     asks = [ask_of(number, cluster) for number in range(first, first + count)]
     held: list[str] = []

@@ -17,9 +17,9 @@ from typing import Any
 
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.service import RPCError
 
+from activities.adapters.payloads import DATA_CONVERTER
 from activities.adapters.temporal_budget import TemporalBudget
 from activities.coalescer import MOST_IN_A_BATCH
 from console.bench import machine
@@ -119,7 +119,7 @@ async def _connected(address: str) -> Client:
     async with asyncio.timeout(LIMIT):
         while True:
             with suppress(RuntimeError, RPCError):
-                client = await Client.connect(address, data_converter=pydantic_data_converter)
+                client = await Client.connect(address, data_converter=DATA_CONVERTER)
                 if set(search_attributes()) <= set(await _registered(client)):
                     return client
             await asyncio.sleep(PAUSE)

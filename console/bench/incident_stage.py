@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
-from temporalio.contrib.pydantic import pydantic_data_converter
 
+from activities.adapters.payloads import DATA_CONVERTER
 from console.bench.incident_cost import Cost, cost_of
 from fleet import names
 from fleet.closing import Closing
@@ -96,7 +96,7 @@ async def _incident(stage: Stage, journal: Path) -> Cost:
         stage.machines[NODE].strike(0, STUBBORN_MEMORY)
         mark = sight.mark(await _until(admin, _owned)) or {}
     client = await Client.connect(
-        stage.temporal, namespace=NAMESPACE, data_converter=pydantic_data_converter
+        stage.temporal, namespace=NAMESPACE, data_converter=DATA_CONVERTER
     )
     name = names.incident_workflow_id(CLUSTER, NODE, str(mark["machine"]))
     return await _cost(client.get_workflow_handle(name, result_type=Closing), journal)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from temporalio.client import WorkflowHistory
-from temporalio.contrib.pydantic import pydantic_data_converter
 
+from activities.adapters.payloads import DATA_CONVERTER
 from activities.adapters.temporal_history import Decided, Done, Ended, Over, Unread, read_history
 from console.node_facts import NodeFacts, Told
 from console.timeline import timeline
@@ -29,7 +29,7 @@ def events_of(name):
 
 
 async def told(name):
-    return await read_history(events_of(name), pydantic_data_converter)
+    return await read_history(events_of(name), DATA_CONVERTER)
 
 
 async def story(name, node=None):
@@ -76,7 +76,7 @@ async def test_what_this_version_cannot_read_is_said_and_the_rest_is_told():
     events = [*events_of("test_a_hand_off_stays_open_until_a_person_says")]
     signal = next(e for e in events if e.HasField("workflow_execution_signaled_event_attributes"))
     signal.workflow_execution_signaled_event_attributes.input.payloads[0].data = b'{"node": 3}'
-    found = await read_history(events, pydantic_data_converter)
+    found = await read_history(events, DATA_CONVERTER)
     assert len([each for each in found if isinstance(each, Unread)]) == 1
     assert isinstance(found[-1], Over)
 

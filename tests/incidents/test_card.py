@@ -6,10 +6,10 @@ from fleet.decision import Ask, HandOff, Wait
 from fleet.outcome import Outcome, OutcomeKind
 from fleet.reason import QUEUED
 from fleet.step import Step
+from policies.carried import Ignored
 from tests.incidents.scenario import build
 from tests.incidents.virtual import Script, World, play
 from workflows.card import answers, card_of, in_short
-from workflows.operators import Ignored
 
 ASKING = "policy asking\nfault gpu:1 gpu-lost\nat 20m deny ada the job ends tomorrow"
 

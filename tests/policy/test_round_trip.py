@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from temporalio.contrib.pydantic import pydantic_data_converter
 
+from activities.adapters.payloads import DATA_CONVERTER
 from fleet.check import Check
 from fleet.fault import FaultName
 from fleet.step import REPAIRS
@@ -81,8 +81,8 @@ def test_a_policy_survives_json_exactly(document: dict[str, Any]) -> None:
 
 async def test_a_policy_survives_the_converter_of_temporal() -> None:
     policy = default_policy()
-    payloads = await pydantic_data_converter.encode([policy])
-    (back,) = await pydantic_data_converter.decode(payloads, [Policy])
+    payloads = await DATA_CONVERTER.encode([policy])
+    (back,) = await DATA_CONVERTER.decode(payloads, [Policy])
     assert back == policy
 
 

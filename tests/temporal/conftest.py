@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 import pytest_asyncio
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig
 from temporalio.testing import WorkflowEnvironment
 
+from activities.adapters.payloads import DATA_CONVERTER
 from activities.search_attributes import KEYS
 
 TIMERS = ("--dynamic-config-value", 'history.timerProcessorMaxTimeShift="50ms"')
@@ -35,7 +35,7 @@ async def server(temporal_binary: str) -> AsyncIterator[WorkflowEnvironment]:
         dev_server_existing_path=temporal_binary,
         dev_server_extra_args=[*TIMERS, *SKIPPING],
         dev_server_log_level="error",
-        data_converter=pydantic_data_converter,
+        data_converter=DATA_CONVERTER,
         search_attributes=KEYS,
         runtime=quiet,
         identity="tests",

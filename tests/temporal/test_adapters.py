@@ -13,13 +13,13 @@ from fleet.decision import Decision
 from fleet.incident import End, Incident
 from fleet.outcome import Outcome, OutcomeKind, PastAttempt
 from fleet.step import Step
+from policies.carried import Carried
 from policies.decide import decide
 from policies.document import load
 from tests.incidents.scenario import build
 from tests.incidents.virtual import START, a_fault, play
 from tests.temporal.fakes import Truth
 from tests.temporal.running import LONGEST, hurried, opened_now, running
-from workflows.node_remediation import Carried
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 MEMORY = a_fault("gpu:3", "uncontained-memory")

@@ -5,9 +5,9 @@ import gc
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.runtime import Runtime, TelemetryConfig
 
+from activities.adapters.payloads import DATA_CONVERTER
 from activities.adapters.temporal_figures import TemporalFigures
 from activities.adapters.temporal_metrics import TemporalMetrics, metric_buffer
 from fleet.step import Step
@@ -24,7 +24,7 @@ async def test_an_incident_is_counted_once_with_its_fault_its_end_and_its_times(
     client = await Client.connect(
         server.client.service_client.config.target_host,
         namespace=server.client.namespace,
-        data_converter=pydantic_data_converter,
+        data_converter=DATA_CONVERTER,
         runtime=runtime,
     )
     truth = Truth((a_fault("gpu:3", "uncontained-memory"),), heals=(Step.RESET_GPU,))

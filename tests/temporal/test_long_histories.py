@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 import pytest_asyncio
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
+from activities.adapters.payloads import DATA_CONVERTER
 from activities.adapters.temporal_budget import TemporalBudget
 from activities.adapters.temporal_memory import TemporalMemory
 from activities.coalescer import Coalescer
@@ -38,7 +38,7 @@ async def impatient(temporal_binary: str) -> AsyncIterator[WorkflowEnvironment]:
         dev_server_existing_path=temporal_binary,
         dev_server_extra_args=[*TIMERS, *SOON],
         dev_server_log_level="error",
-        data_converter=pydantic_data_converter,
+        data_converter=DATA_CONVERTER,
         search_attributes=KEYS,
     )
     try:
