@@ -31,9 +31,8 @@ class Asked:
 
 @dataclass(slots=True)
 class ProverCounts:
-    """What was asked for so far, for metrics."""
+    """What went wrong so far, for metrics."""
 
-    asked: int = 0
     failures: int = 0
 
 
@@ -127,7 +126,6 @@ class Prover:
         before = self._asked.get(name)
         times = before.times + 1 if before and before.about == about else 1
         self._asked[name] = Asked(about, now, times)
-        self.counts.asked += 1
         self._given.journal.say("prove", node=name, why=about[2] or "joined")
 
 

@@ -1,8 +1,10 @@
 """Who carries the taint is proven: asked for once, in its turn, and by whoever leads."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from random import random
+from typing import Any, cast
 
 import pytest
 
@@ -10,10 +12,13 @@ from fleet.errors import Transient
 from fleet.mark import MarkState
 from fleet.names import HOLD_EFFECT, UNPROVEN_TAINT
 from fleet.proof import Why
-from intake.prover import Asked, due_again
+from intake.journal import Journal
+from intake.prover import Asked, Prover, due_again
 from intake.settings import Settings
+from intake.surroundings import Surroundings
 from tests.intake.cases import NOW, PlainRules
 from tests.intake.world import SICK
+from tests.proving.nodes import a_node, taint
 
 NEW = {"key": UNPROVEN_TAINT, "value": "", "effect": HOLD_EFFECT}
 SWEPT = {**NEW, "value": "sweep"}
@@ -152,3 +157,46 @@ def test_it_is_asked_for_more_and_more_seldom_up_to_a_limit(times, minutes, agai
 @pytest.mark.parametrize("about", [("u2", "boot", ""), ("uid", "b2", ""), ("uid", "boot", "found")])
 def test_another_node_boot_or_reason_is_asked_for_at_once(about):
     assert due_again(Asked(ABOUT, NOW, 9), about, NOW, SETTINGS)
+
+
+class Still:
+    """A clock that stands."""
+
+    def now(self):
+        return NOW
+
+
+class Heard(Proofs):
+    """Tells, one after the other, who was asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.who: asyncio.Queue[str] = asyncio.Queue()
+
+    async def prove(self, task):
+        await super().prove(task)
+        self.who.put_nowait(task.node.name)
+
+
+async def test_who_is_held_comes_first_and_a_node_whose_record_is_old_is_left_alone():
+    proofs = Heard()
+    nobody = cast(Any, None)
+    given = Surroundings(
+        *(nobody, nobody, PlainRules(), "c", (), SETTINGS, cast(Any, Still()), random, Journal()),
+        proofs=proofs,
+    )
+    placed, busy = asyncio.Event(), {"a"}
+    prover = Prover(given, placed, busy.__contains__)
+    running = asyncio.create_task(prover.run())
+    for name in "ab":
+        prover.look(a_node(name, taints=[taint()]))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert proofs.calls == 0, "holds are still to be placed"
+    placed.set()
+    async with asyncio.timeout(20):
+        assert await proofs.who.get() == "b", "our own write to the other is not seen yet"
+        busy.clear()
+        prover.look(a_node("a", taints=[taint()]))
+        assert await proofs.who.get() == "a"
+    running.cancel()
