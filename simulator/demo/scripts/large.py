@@ -56,7 +56,7 @@ from simulator.hardware.nature import (
     Nature,
 )
 
-BUDGETS = {"cluster": 7, "rack": 2, "job": 2}
+BUDGETS = {"cluster": 7, "rack": 2, "job": 3}
 JITTER_SECONDS = 1.5
 AT_ONCE = 3
 """Nodes of rack 1 that break at once, one more than its budget."""
