@@ -201,6 +201,12 @@ def test_a_node_is_given_to_work_after_its_proof_and_called_wrong_after_computin
     assert broken(run()) == set()
 
 
+def test_an_agent_may_tell_what_a_step_found_before_the_end_of_the_step_is_known():
+    *rest, ended, told = wrong(new_node().proves("failed", found=[COMPUTED])).writes
+    assert list(ALL["computed"]([*rest, told, ended], PROMISES)) == []
+    assert list(ALL["computed"]([*rest, told], PROMISES)) != []
+
+
 def test_an_incident_without_end_is_found():
     assert [each.rule for each in unended(drained_node().writes)] == ["ended"]
 

@@ -85,22 +85,34 @@ def _works(write: Write, world: World) -> str:
 
 
 def computed(writes: list[Write], _: Promises) -> Iterator[Violation]:
-    """A GPU is said to compute wrong only after a step on its node has computed with it and seen.
+    """A GPU is said to compute wrong only once a step on its node has computed with it and seen.
 
-    No counter and no flag of a driver says so: whoever knows it otherwise guesses.
+    No counter and no flag of a driver says so: whoever knows it otherwise guesses. The agent reads
+    what the step leaves, and may tell before the step's own end is known: so the step must have
+    begun before, and have found it, whenever it says so.
     """
-    seen: dict[str, set[str]] = {}
-    for write, world in replay(writes):
-        if not write.done:
+    found = _found_by_computing(writes)
+    for at, (write, world) in enumerate(replay(writes)):
+        if not write.done or write.resource != "nodes" or write.verb == "delete":
             continue
-        pod = sight.step_pod(write.response) if write.resource == "pods" else None
-        if pod and sight.result(write.response) == "failed":
+        before = sight.stated(world.nodes.get(write.name, {}))
+        for part, fault in sorted(sight.stated(write.response) - before):
+            if fault == COMPUTED and found.get((write.name, part), at) >= at:
+                what = f"{write.name} says {fault} of {part}, which nobody computed with"
+                yield Violation("computed", write.at, what)
+
+
+def _found_by_computing(writes: list[Write]) -> dict[tuple[str, str], int]:
+    """Where in the transcript the first step began that computed with a part and found it wrong."""
+    begun: dict[str, int] = {}
+    found: dict[tuple[str, str], int] = {}
+    for at, write in enumerate(writes):
+        pod = sight.step_pod(write.response) if write.resource == "pods" and write.done else None
+        if pod is None:
+            continue
+        begun.setdefault(pod.name, at)
+        if sight.result(write.response) == "failed":
             for check, part, fault in sight.found(write.response):
                 if (check, fault) == ("compute", COMPUTED):
-                    seen.setdefault(pod.node, set()).add(part)
-        if write.resource == "nodes" and write.verb != "delete":
-            before = sight.stated(world.nodes.get(write.name, {}))
-            for part, fault in sorted(sight.stated(write.response) - before):
-                if fault == COMPUTED and part not in seen.get(write.name, ()):
-                    what = f"{write.name} says {fault} of {part}, which nobody computed with"
-                    yield Violation("computed", write.at, what)
+                    found.setdefault((pod.node, part), begun[pod.name])
+    return found
