@@ -200,7 +200,7 @@ class Writer:
         return replace(
             berth,
             forgetful=forgetful,
-            watched=berth.node in {nodes[each] for each in Ail},
+            watched=berth.node in {nodes[each] for each in Ail if each in nodes},
             proven=None if forgetful else LONG_AGO if kept else LATELY,
             kept=kept,
         )
