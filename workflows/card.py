@@ -58,9 +58,11 @@ def headline(decision: Decision) -> str:
 
 
 def in_short(decision: Decision) -> str:
-    """The headline without marks, and why it waits: for the timeline, which draws plain text."""
-    words = headline(decision).replace("**", "")
-    return f"{words}: {'; '.join(decision.reasons)}" if isinstance(decision, Wait) else words
+    """The headline without marks, of a wait what it waits for: the timeline cuts plain text."""
+    if isinstance(decision, Wait):
+        why, until = "; ".join(decision.reasons), _clock(decision.until)
+        return f"waiting ({decision.stage}): {why}, until {until}"
+    return headline(decision).replace("**", "")
 
 
 def answers(incident: Incident, decision: Decision) -> tuple[str, ...]:

@@ -65,8 +65,10 @@ def test_a_wait_says_what_comes_next():
 def test_the_timeline_names_what_a_wait_waits_for():
     world = played("policy short\nfault nvlink:3/1 nvlink-error\nat 1h cancel ada no")
     wait = next(each for each in world.decisions if isinstance(each, Wait))
-    assert in_short(wait).startswith("waiting (tolerate) until")
-    assert in_short(wait).endswith("UTC: jobs may stay 2m after the first sight")
+    said = (
+        "waiting (tolerate): jobs may stay 2m after the first sight, until 2026-11-29 12:02:00 UTC"
+    )
+    assert in_short(wait) == said
 
 
 def test_who_waits_for_a_lease_reads_what_is_used_up():
@@ -75,7 +77,7 @@ def test_who_waits_for_a_lease_reads_what_is_used_up():
     world.scripts[Step.LEASE].append(Script(full))
     play(world)
     waits = [in_short(each) for each in world.decisions if isinstance(each, Wait)]
-    assert waits[0].endswith("UTC: the ask waits for a grant: rack r7: 2 of 2 used")
+    assert waits[0].startswith("waiting (lease): the ask waits for a grant: rack r7: 2 of 2 used, ")
 
 
 def test_a_dry_run_says_so_first():
