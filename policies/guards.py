@@ -18,9 +18,6 @@ from policies.tolerance import next_look
 OUT_OF_BOUNDS = MAX_ATTEMPTS - 20
 """Attempts after which a person gets the incident; the rest is for giving the node back."""
 
-ENOUGH_PASSES = 2
-"""Passed verifies against the agent's word after which it is the witness that is suspect."""
-
 
 def _closed(scene: Scene) -> bool:
     return scene.incident.last(Step.CLOSE, OutcomeKind.SUCCEEDED) is not None
@@ -129,6 +126,11 @@ def _anew(scene: Scene) -> bool:
     assert scene.cursor, "only a verify is followed by a fault that is new"
     again = scene.tries < scene.limits.verify_tries
     return again and any(each.since > scene.cursor.started for each in scene.standing)
+
+
+def _too_soon(scene: Scene) -> bool:
+    """Once the agent had its time, one more check that passes makes it the suspect witness."""
+    return scene.cursor is not None and scene.cursor.started < scene.agent_heard_at
 
 
 def _recurred(scene: Scene) -> bool:
@@ -264,7 +266,7 @@ GUARDS: Mapping[Guard, Callable[[Scene], bool]] = {
     Guard.PROVEN: _proven,
     Guard.ANEW: _anew,
     Guard.RECURRED: _recurred,
-    Guard.PASSED_ONCE: lambda scene: scene.tries < ENOUGH_PASSES,
+    Guard.TOO_SOON: _too_soon,
     Guard.DISPUTED: _disputed,
     Guard.CONTRADICTED: _contradicted,
     Guard.ANSWERS: lambda scene: scene.answers,

@@ -69,7 +69,7 @@ class Guard(StrEnum):
     RECURRED = "a fault came back in probation"
     ON_PROBATION = "probation is not over"
     NOTHING_STANDS = "nothing is known to be wrong, and health is not shown"
-    PASSED_ONCE = "the check has passed once, and the agent does not agree"
+    TOO_SOON = "the check passed before the agent had time to agree"
     DISPUTED = "our own check sees what the agent says is gone"
     DISPUTE_RESTS = "our own check sees what the agent says is gone: it looks again shortly"
     CONTRADICTED = "our own check goes on seeing what the agent says is gone"
@@ -224,7 +224,7 @@ _PROOF = (
     _go(Step.RELEASE, Guard.PROVEN),
     _go(Step.VERIFY, Guard.ANEW),
     _stay(Step.VERIFY, Guard.CLEARING),
-    _go(Step.VERIFY, Guard.PASSED_ONCE),
+    _go(Step.VERIFY, Guard.TOO_SOON),
     *_GIVE_UP,
 )
 _DISPUTE = (

@@ -311,7 +311,12 @@ class Scene:
     @once
     def tries(self) -> int:
         """How often in a row the cursor's step ended in the same way."""
-        count = 0
+        return sum(each.tries for each in self.in_a_row)
+
+    @once
+    def in_a_row(self) -> tuple[Attempt, ...]:
+        """The attempts of the cursor's step that ended in the same way, the last one first."""
+        found = []
         for attempt in reversed(self.incident.attempts):
             if attempt.step in SERVING:
                 continue
@@ -319,8 +324,16 @@ class Scene:
                 break
             if read_outcome(attempt.step, attempt.outcome) is not self.on:
                 break
-            count += attempt.tries
-        return count
+            found.append(attempt)
+        return tuple(found)
+
+    @once
+    def agent_heard_at(self) -> datetime:
+        """From when on the agent has had time to agree with a check that passed.
+
+        The first one in a row counts, however many came after it because a fault was told anew.
+        """
+        return self.in_a_row[-1].ended + self.limits.unknown_wait
 
 
 def _persons(attempt: Attempt) -> bool:

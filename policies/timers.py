@@ -39,11 +39,8 @@ def _tolerated(scene: Scene) -> datetime | None:
 
 
 def _clearing(scene: Scene) -> datetime | None:
-    """After the first pass; the second shows that the agent was given time enough."""
-    assert scene.cursor, "only a verify is followed by a wait for the agent"
-    if scene.tries > 1:
-        return None
-    return scene.cursor.ended + scene.limits.unknown_wait
+    """Until a check can pass of which the agent has had time enough to know."""
+    return scene.agent_heard_at if GUARDS[Guard.TOO_SOON](scene) else None
 
 
 def _resting(scene: Scene) -> datetime | None:

@@ -5,7 +5,7 @@ Lines of a script, one a happening; times are seconds with a unit (`90s`, `10m`,
     policy NAME                                 tests/scenarios/NAME.yaml, or `default`
     fault gpu:3 uncontained-memory [xid:95] [advice]      sick from the start
     phantom PART NAME [CODE] [ADVICE]           reported, and not so
-    at 60s fault PART NAME [CODE] [ADVICE]      one more fault
+    at 60s fault|phantom PART NAME [CODE] [ADVICE]      one more
     at 60s clear | report | silent | speaks     faults end; as before; the agent goes, comes
     at 60s unknown WORDS                        something cannot be told
     at 60s rebooted [healing]                   somebody else reboots it
@@ -134,6 +134,8 @@ def _happening(what: list[str]) -> Callable[[World], Message | None]:  # noqa: C
         match what:
             case ["fault", part, name, *more]:
                 world.faults = (*world.faults, a_fault(part, name, *more))
+            case ["phantom", part, name, *more]:
+                world.phantoms = (*world.phantoms, a_fault(part, name, *more))
             case ["clear"]:
                 world.faults, world.phantoms, world.unknown = (), (), ()
             case ["silent"]:
