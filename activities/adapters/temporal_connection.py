@@ -23,6 +23,9 @@ from activities.adapters.payloads import DATA_CONVERTER
 from activities.adapters.reaching import reach
 from fleet.errors import Transient
 
+LOCAL = "localhost:7233"
+"""Where no address is set or it is empty, as the Temporal CLI has it."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -60,8 +63,12 @@ class Connection:
 
 
 async def connect(runtime: Runtime | None = None) -> Client:
-    """Connect, or raise `Transient` that names the address."""
-    settings = ClientConfig.load_client_connect_config()
+    """Connect, or raise `Transient` that names the address, or the setting that cannot be read."""
+    try:
+        settings = ClientConfig.load_client_connect_config()
+    except (OSError, RuntimeError, ValueError) as problem:
+        raise Transient(f"the settings of Temporal cannot be read: {problem}") from problem
+    where = settings.setdefault("target_host", LOCAL)
     try:
         return await Client.connect(
             **settings,
@@ -69,7 +76,6 @@ async def connect(runtime: Runtime | None = None) -> Client:
             runtime=runtime or _quiet_runtime(),
         )
     except (RuntimeError, RPCError) as problem:
-        where = settings.get("target_host", "localhost:7233")
         raise Transient(f"Temporal at {where}: {problem}") from problem
 
 

@@ -1,6 +1,7 @@
 """How a Temporal namespace stands: what `gpumend doctor` judges. Reads only."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -24,6 +25,7 @@ KINDS: Mapping[str, TaskQueueType.ValueType] = {
     "workflows": TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
     "activities": TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
 }
+UNSAID = "by somebody who said no reason"
 _STUCK = "TemporalReportedProblems IS NOT NULL AND ExecutionStatus = 'Running'"
 
 
@@ -33,8 +35,8 @@ class TemporalFacts:
 
     `retention` None: there is no such namespace, and nothing below it is known. `attributes` are
     the custom search attributes by name, as numbers of their types; `pollers` the queues' by
-    `<queue> <kind>`; `stuck` is None where the server cannot say. `sweeps` is None where there is
-    no schedule, else why it is paused: empty where it is on.
+    `<queue> <kind>`; `stuck` is None where the server cannot say. `schedules` are those of proofs
+    that are there, each with why it is paused, empty where it is on.
     """
 
     namespace: str
@@ -44,7 +46,7 @@ class TemporalFacts:
     pollers: Mapping[str, int] = field(default_factory=dict)
     budget: bool = False
     stuck: int | None = None
-    sweeps: str | None = None
+    schedules: Mapping[str, str] = field(default_factory=dict)
 
 
 async def read_facts(client: Client, cluster: str) -> TemporalFacts:
@@ -70,7 +72,7 @@ async def read_facts(client: Client, cluster: str) -> TemporalFacts:
         },
         budget=await _open(client, names.budget_workflow_id(cluster)),
         stuck=await _stuck(client),
-        sweeps=await _sweeps(client, cluster),
+        schedules=await _schedules(client, (names.sweep_id(cluster), names.pairs_id(cluster))),
     )
 
 
@@ -90,13 +92,14 @@ async def _open(client: Client, workflow_id: str) -> bool:
     return found.status is not None and found.status.name == "RUNNING"
 
 
-async def _sweeps(client: Client, cluster: str) -> str | None:
-    handle = client.get_schedule_handle(names.sweep_id(cluster))
-    try:
-        state = (await translated(handle.describe())).schedule.state
-    except Absent:
-        return None
-    return (state.note or "by somebody who said no reason") if state.paused else ""
+async def _schedules(client: Client, wanted: Iterable[str]) -> dict[str, str]:
+    found = {}
+    for name in wanted:
+        with suppress(Absent):
+            described = await translated(client.get_schedule_handle(name).describe())
+            state = described.schedule.state
+            found[name] = (state.note or UNSAID) if state.paused else ""
+    return found
 
 
 async def _stuck(client: Client) -> int | None:

@@ -7,7 +7,7 @@ Exit status: 0 all well, 1 something is wrong, 3 a server could not be reached.
 import argparse
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -105,8 +105,14 @@ async def _temporal(cluster: str, policy: Policy) -> list[Item]:
     if isinstance(found, Away):
         remedy = "set TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and what else the Temporal CLI reads"
         return [Item("temporal", State.AWAY, found.why, remedy)]
-    sweeps = policy.proving.sweep is not None and not policy.dry_run
-    return [*of_temporal.judge(found, longest_window(policy), cluster, sweeps)]
+    return [*of_temporal.judge(found, longest_window(policy), cluster, _proofs(policy))]
+
+
+def _proofs(policy: Policy) -> Set[str]:
+    if policy.dry_run:
+        return frozenset()
+    wanted = {of_temporal.SWEEPS: policy.proving.sweep, of_temporal.PAIRS: policy.proving.pairs}
+    return {each for each, terms in wanted.items() if terms is not None}
 
 
 async def _kubernetes(cluster: str) -> list[Item]:

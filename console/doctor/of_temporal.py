@@ -1,22 +1,25 @@
 """Is this Temporal namespace fit for gpumend? Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from datetime import timedelta
 
 from activities.adapters.temporal_facts import TemporalFacts
 from activities.search_attributes import TYPES, register_command
 from console.doctor.item import Item, note, ok, unknown, wrong
-from fleet.names import sweep_id
+from fleet.names import pairs_id, sweep_id
 from policies.durations import format_duration
 
+SWEEPS, PAIRS = "sweeps", "trials in pairs"
 WATCHERS = "kubectl -n gpumend logs -l app=gpumend-watcher  # what=no-sweeps says why"
 START_WORKERS = "kubectl -n gpumend get pods -l app=gpumend-worker  # or: gpumend worker"
 
 
 def judge(
-    facts: TemporalFacts, window: timedelta, cluster: str = "", sweeps: bool = False
+    facts: TemporalFacts, window: timedelta, cluster: str = "", proofs: Set[str] = frozenset()
 ) -> Iterator[Item]:
-    """`window` is how long the policy remembers attempts; `sweeps` whether it sweeps idle nodes."""
+    """`window` is how long the policy remembers attempts; `proofs` what it does with idle nodes,
+    `SWEEPS` and `PAIRS`.
+    """
     yield ok("temporal", f"server {facts.version}")
     name = facts.namespace
     hours = max(1, -(-window // timedelta(hours=1)))
@@ -28,7 +31,8 @@ def judge(
     yield _attributes(facts)
     yield from _pollers(facts.pollers)
     yield _budget(facts)
-    yield _sweeps(facts, cluster, sweeps)
+    yield _schedule(facts, SWEEPS, sweep_id(cluster), proofs)
+    yield _schedule(facts, PAIRS, pairs_id(cluster), proofs)
     yield _stuck(facts)
 
 
@@ -71,17 +75,17 @@ def _budget(facts: TemporalFacts) -> Item:
     return note("disruption budget", "has no run yet: the first ask, or census, starts it")
 
 
-def _sweeps(facts: TemporalFacts, cluster: str, wanted: bool) -> Item:
+def _schedule(facts: TemporalFacts, subject: str, name: str, wanted: Set[str]) -> Item:
     """The watcher keeps the schedule: none means that none with this policy has come so far."""
-    name = sweep_id(cluster)
-    if not wanted:
-        return ok("sweeps", "none: the policy leaves idle nodes alone")
-    if facts.sweeps is None:
-        return wrong("sweeps", f"there is no schedule {name}: no idle node is proven", WATCHERS)
-    if not facts.sweeps:
-        return ok("sweeps", f"schedule {name} is on")
+    paused = facts.schedules.get(name)
+    if subject not in wanted:
+        return ok(subject, "none: the policy wants none")
+    if paused is None:
+        return wrong(subject, f"there is no schedule {name}: no idle node is proven", WATCHERS)
+    if not paused:
+        return ok(subject, f"schedule {name} is on")
     on = f"temporal schedule toggle --schedule-id {name} --unpause --reason ..."
-    return note("sweeps", f"schedule {name} is paused: {facts.sweeps}", on)
+    return note(subject, f"schedule {name} is paused: {paused}", on)
 
 
 def _stuck(facts: TemporalFacts) -> Item:

@@ -78,15 +78,19 @@ def test_each_thing_that_is_wrong_with_temporal_has_its_command(changes, subject
 @pytest.mark.parametrize(
     ("found", "wanted", "state", "says"),
     [
-        (None, False, State.OK, "none"),
-        (None, True, State.WRONG, "there is no schedule sweep/c"),
-        ("", True, State.OK, "schedule sweep/c is on"),
-        ("ada: holidays", True, State.NOTE, "paused: ada: holidays"),
+        ({}, False, State.OK, "none"),
+        ({}, True, State.WRONG, "there is no schedule {}"),
+        ({"sweep/c": "", "pairs/c": ""}, True, State.OK, "schedule {} is on"),
+        (dict.fromkeys(("sweep/c", "pairs/c"), "ada: holidays"), True, State.NOTE, "ada: holidays"),
     ],
 )
-def test_a_policy_that_sweeps_needs_its_schedule(found, wanted, state, says):
-    items = of_temporal.judge(replace(WELL, sweeps=found), MONTH, "c", wanted)
-    item = next(each for each in items if each.subject == "sweeps")
+@pytest.mark.parametrize("kind", [of_temporal.SWEEPS, of_temporal.PAIRS])
+def test_a_policy_that_proves_idle_nodes_needs_its_schedule(kind, found, wanted, state, says):
+    items = of_temporal.judge(
+        replace(WELL, schedules=found), MONTH, "c", {kind} if wanted else set()
+    )
+    item = next(each for each in items if each.subject == kind)
+    says = says.format("sweep/c" if kind == of_temporal.SWEEPS else "pairs/c")
     assert item.state is state
     assert says in item.says
     assert bool(item.mend) is (state is not State.OK)
