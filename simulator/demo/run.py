@@ -18,7 +18,7 @@ from simulator.demo.narrator import Narrator
 from simulator.demo.outcome import RunOutcome
 from simulator.demo.play import Play, reach_of
 from simulator.demo.scripts import write_scenario
-from simulator.demo.settings import SABOTAGES, Settings
+from simulator.demo.settings import Settings
 from simulator.demo.stage import RACK_LABEL, Stage, StageBuilder
 from simulator.demo.supervisor import Supervisor
 from simulator.demo.tail import AuditTail
@@ -171,9 +171,9 @@ class Run:
         return bool(unfinished(self._scenario, incidents(tail.writes), self._settings.unseen))
 
     def _found_out(self, tail: AuditTail) -> bool:
-        """Whether all promises that are being broken have been seen to be broken."""
-        rules = (ALL[each] for each in SABOTAGES[self._settings.sabotage])
-        return all(any(rule(tail.writes, self._promises)) for rule in rules)
+        """Whether the promise that is being broken has been seen to be broken."""
+        rule = ALL[self._settings.sabotage]
+        return next(rule(tail.writes, self._promises), None) is not None
 
     def _narrate(self, tail: AuditTail, aloud: bool) -> None:
         for write in tail.new():
