@@ -10,7 +10,7 @@ from simulator.demo.kills import Kill
 POLICY = Path(__file__).with_name("policy.yaml")
 """Without budgets: those depend on the fleet."""
 CLUSTER = "demo"
-SABOTAGES = ("budget", "proof", "release", "unknown")
+SABOTAGES = ("budget", "release", "unknown")
 ABSENTEES = ("temporal", "api")
 TIGHT = {"pool": 1}
 """The budget of a run whose budget is sabotaged, so that it is surely needed."""
